@@ -1,0 +1,3 @@
+//! Repartee, a native desktop voice agent.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Audio devices, streams, resampling and WAV files.

@@ -1,0 +1,1 @@
+//! Readers of published weight files; every file is treated as hostile.

@@ -1,0 +1,1 @@
+//! The op table, dimensions and the graph builder.

@@ -1,0 +1,1 @@
+//! Spans, the per-turn record, percentiles and reports.

@@ -1,0 +1,1 @@
+//! The plain f32 meaning of each op: short, slow, used by tests.

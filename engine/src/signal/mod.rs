@@ -1,0 +1,1 @@
+//! Windows, STFT and mel spectrograms.

@@ -1,0 +1,1 @@
+//! What the pipeline calls, whichever model is behind.

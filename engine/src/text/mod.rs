@@ -1,0 +1,1 @@
+//! Tokenizers, chat templates, speakable text, clauses and phonemes.

@@ -1,0 +1,1 @@
+//! The catalogue of model files: where they come from, fetching, checking and the cache.

@@ -1,0 +1,3 @@
+//! Set-up, tests and checks of the workspace.
+
+fn main() {}
