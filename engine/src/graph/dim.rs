@@ -1,0 +1,138 @@
+//! Row counts: constants, or affine functions of a symbol that is known only at run time.
+
+use std::fmt;
+
+/// A row count known only at run time, with the maximum that memory is planned for.
+///
+/// Made by [`Graph::symbol`](super::Graph::symbol); an index into that graph's symbols.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Symbol(pub(crate) u16);
+
+impl Symbol {
+    /// Position among the graph's symbols, and so in the `lengths` of a run.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// `floor((mul * symbol + add) / div)`, or a constant (`symbol` is `None`: then the value is `add`).
+///
+/// Affine forms are what convolutions, up-sampling and windows need, and they stay comparable:
+/// two dimensions are the same exactly when they are equal as values of this type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dim {
+    symbol: Option<Symbol>,
+    mul: i64,
+    add: i64,
+    div: i64,
+}
+
+impl Dim {
+    /// The constant `n`.
+    pub const fn constant(n: usize) -> Self {
+        Self { symbol: None, mul: 0, add: n as i64, div: 1 }
+    }
+
+    /// The value of `symbol` itself.
+    pub const fn symbol(symbol: Symbol) -> Self {
+        Self { symbol: Some(symbol), mul: 1, add: 0, div: 1 }
+    }
+
+    /// The symbol this dimension depends on.
+    pub fn depends_on(self) -> Option<Symbol> {
+        self.symbol
+    }
+
+    /// The value when it is a constant.
+    pub fn as_constant(self) -> Option<usize> {
+        if self.symbol.is_none() { usize::try_from(self.add).ok() } else { None }
+    }
+
+    /// `floor((mul * self + add) / div)`; `None` when that is not affine (a multiple of a floored division)
+    /// or overflows.
+    pub fn affine(self, mul: i64, add: i64, div: i64) -> Option<Self> {
+        if div <= 0 {
+            return None;
+        }
+        if self.symbol.is_none() {
+            let value = self.add.checked_mul(mul)?.checked_add(add)?.div_euclid(div);
+            return Some(Self { symbol: None, mul: 0, add: value, div: 1 });
+        }
+        if self.div == 1 {
+            return Some(Self {
+                symbol: self.symbol,
+                mul: self.mul.checked_mul(mul)?,
+                add: self.add.checked_mul(mul)?.checked_add(add)?,
+                div,
+            });
+        }
+        // floor((floor(x / d) + a) / e) = floor((x + a d) / (d e)), which needs a factor of one.
+        (mul == 1).then_some(())?;
+        Some(Self {
+            symbol: self.symbol,
+            mul: self.mul,
+            add: self.add.checked_add(add.checked_mul(self.div)?)?,
+            div: self.div.checked_mul(div)?,
+        })
+    }
+
+    /// The value for the given lengths, one for each symbol; `None` when negative, out of range or unknown.
+    pub fn eval(self, lengths: &[usize]) -> Option<usize> {
+        let value = match self.symbol {
+            None => self.add,
+            Some(s) => {
+                let n = i64::try_from(*lengths.get(s.index())?).ok()?;
+                self.mul.checked_mul(n)?.checked_add(self.add)?.div_euclid(self.div)
+            }
+        };
+        usize::try_from(value).ok()
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(n: usize) -> Self {
+        Self::constant(n)
+    }
+}
+
+impl From<Symbol> for Dim {
+    fn from(s: Symbol) -> Self {
+        Self::symbol(s)
+    }
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.symbol {
+            None => write!(f, "{}", self.add),
+            Some(s) if self.mul == 1 && self.add == 0 && self.div == 1 => write!(f, "s{}", s.0),
+            Some(s) if self.div == 1 => write!(f, "{}*s{}{:+}", self.mul, s.0, self.add),
+            Some(s) => write!(f, "({}*s{}{:+})/{}", self.mul, s.0, self.add, self.div),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composed_floors_equal_nested_floors() {
+        let s = Dim::symbol(Symbol(0));
+        for (a1, d1, a2, d2) in [(1, 2, 0, 1), (1, 2, 1, 2), (-3, 4, 5, 3), (7, 5, -1, 2)] {
+            let composed = s.affine(1, a1, d1).and_then(|d| d.affine(1, a2, d2)).unwrap();
+            for n in 8..200_i64 {
+                let nested = ((n + a1).div_euclid(d1) + a2).div_euclid(d2);
+                assert_eq!(composed.eval(&[n as usize]), usize::try_from(nested).ok());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_affine_is_refused() {
+        let half = Dim::symbol(Symbol(0)).affine(1, 0, 2).unwrap();
+        assert_eq!(half.affine(2, 0, 1), None);
+        assert_eq!(half.affine(1, 0, 0), None);
+        assert_eq!(Dim::constant(3).affine(2, -7, 1).unwrap().eval(&[]), None);
+    }
+}
