@@ -1,1 +1,25 @@
-//! Audio devices, streams, resampling and WAV files.
+//! Sound as Repartee handles it: WAV files, sample rates and, with devices present, streams.
+//!
+//! Inside the program all sound is mono `f32` between -1 and 1. This crate brings it there from
+//! files and devices of any rate, format and channel count, and back:
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`wav`] | reading WAV files as mono, writing them safely |
+//! | [`resample`] | whole signals and streams from any rate to any rate |
+//!
+//! ```no_run
+//! # fn main() -> Result<(), repartee_audio::AudioError> {
+//! use repartee_audio::{resample, wav};
+//! let question = wav::read_mono("question.wav".as_ref())?;
+//! let at_16k = resample::resample(&question.samples, question.rate_hz, 16_000)?;
+//! wav::write("question16.wav".as_ref(), &at_16k, 16_000, wav::Format::Int16)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+pub mod resample;
+pub mod wav;
+
+pub use error::AudioError;
