@@ -79,6 +79,49 @@ def short(values):
     return [float(str(v)) for v in np.asarray(values, dtype=np.float32).ravel()]
 
 
+class Arrays:
+    """Named f32 arrays for one little-endian file."""
+
+    def __init__(self):
+        self.parts, self.where, self.size = [], {}, 0
+
+    def add(self, name, values):
+        values = np.ascontiguousarray(values, dtype="<f4")
+        self.where[name] = {"offset": self.size, "shape": list(values.shape)}
+        self.parts.append(values.tobytes())
+        self.size += values.size
+
+    def index(self):
+        """Of each array the offset, counted in f32 values, and the shape, last axis innermost."""
+        return self.where
+
+    def sha256(self):
+        return hashlib.sha256(b"".join(self.parts)).hexdigest()
+
+    def write(self, name):
+        with open(os.path.join(HERE, name), "wb") as f:
+            f.write(b"".join(self.parts))
+        print(f"{name}: {self.size * 4} bytes")
+
+
+def words(text):
+    """Lower-case words without punctuation, hyphens taken as spaces."""
+    out = ("".join(c for c in w if c.isalnum() or c == "'") for w in
+           text.lower().replace("-", " ").replace("\u2014", " ").replace("\u2019", "'").split())
+    return [w for w in out if w]
+
+
+def word_errors(published, heard):
+    """(edit distance in words, words of the published text)."""
+    r, h = words(published), words(heard)
+    row = list(range(len(h) + 1))
+    for i, a in enumerate(r, 1):
+        prev, row[0] = row[0], i
+        for j, b in enumerate(h, 1):
+            prev, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, prev + (a != b))
+    return row[-1], len(r)
+
+
 def stamp(script, packages, weights):
     """What a file was made with: a test that finds another script or weight says to run `renew`."""
     name = os.path.basename(script)
