@@ -1,0 +1,165 @@
+//! Weights packed once: a file's tensors in the form that a backend's kernels read, shared by its programs.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{CompileError, CompileErrorKind};
+use crate::formats::{FormatError, FormatErrorKind, TensorSource, TensorType, TensorView};
+use crate::graph::{WeightLayout, WeightSpec};
+
+type Packed = Arc<dyn Any + Send + Sync>;
+
+/// A weight file and what has been packed of it.
+pub struct WeightSet {
+    source: Arc<dyn TensorSource>,
+    packed: Mutex<HashMap<(WeightSpec, TypeId), Packed>>,
+}
+
+impl WeightSet {
+    /// Wraps a file; nothing is read yet.
+    pub fn new(source: Arc<dyn TensorSource>) -> Self {
+        Self { source, packed: Mutex::default() }
+    }
+
+    /// The file.
+    pub fn source(&self) -> &Arc<dyn TensorSource> {
+        &self.source
+    }
+
+    /// The packed form of a weight, made by `pack` on first use; the file's pages are given back after that.
+    ///
+    /// # Errors
+    /// A missing tensor, a shape other than the graph's, or what `pack` says.
+    pub fn get_or_pack<T: Any + Send + Sync>(
+        &self,
+        graph: &str,
+        spec: &WeightSpec,
+        pack: impl FnOnce(&TensorView<'_>) -> Result<T, CompileErrorKind>,
+    ) -> Result<Arc<T>, CompileError> {
+        let key = (spec.clone(), TypeId::of::<T>());
+        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = packed.get(&key).cloned().and_then(|any| any.downcast::<T>().ok()) {
+            return Ok(known);
+        }
+        let failed = |kind| CompileError::in_graph(graph, kind);
+        let view = self.view(spec).map_err(failed)?;
+        let made = Arc::new(pack(&view).map_err(failed)?);
+        self.source.release(&spec.name);
+        packed.insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// The tensor as the file has it, its shape checked against the graph's.
+    ///
+    /// # Errors
+    /// A missing tensor or another shape.
+    pub fn view(&self, spec: &WeightSpec) -> Result<TensorView<'_>, CompileErrorKind> {
+        let view = self.source.tensor(&spec.name)?;
+        if fits(spec, &view.shape) {
+            return Ok(view);
+        }
+        let expected = match spec.layout {
+            WeightLayout::Vector => format!("{} numbers", spec.cols),
+            WeightLayout::Matrix => format!("[{}, {}]", spec.rows, spec.cols),
+            WeightLayout::Conv { taps } => format!("[{}, {}, {taps}]", spec.rows, spec.cols / taps),
+        };
+        Err(CompileErrorKind::WeightShape { name: spec.name.clone(), found: view.shape, expected })
+    }
+}
+
+/// Whether a file shape is what the weight needs; dimensions of one do not count for matrices.
+fn fits(spec: &WeightSpec, shape: &[usize]) -> bool {
+    let elements = shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d));
+    if elements != spec.rows.checked_mul(spec.cols) {
+        return false;
+    }
+    match spec.layout {
+        WeightLayout::Vector => true,
+        WeightLayout::Matrix => {
+            let dims = shape.iter().copied().filter(|&d| d != 1);
+            dims.eq([spec.rows, spec.cols].into_iter().filter(|&d| d != 1))
+        }
+        WeightLayout::Conv { taps } => taps > 0 && shape == [spec.rows, spec.cols / taps, taps],
+    }
+}
+
+/// A weight as f32 rows in the graph's order (`[rows, cols]`, convolutions tap by tap).
+///
+/// # Errors
+/// Bytes that do not belong to the type.
+pub fn plain_rows(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Vec<f32>, CompileErrorKind> {
+    let data = view.to_f32_vec()?;
+    let WeightLayout::Conv { taps } = spec.layout else { return Ok(data) };
+    let channels = spec.cols / taps;
+    let mut out = vec![0.0; data.len()];
+    for row in 0..spec.rows {
+        for tap in 0..taps {
+            for c in 0..channels {
+                out[row * spec.cols + tap * channels + c] = data[(row * channels + c) * taps + tap];
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Tensors held in memory: derived weights and tests.
+#[derive(Default, Clone)]
+pub struct MemoryTensors {
+    tensors: BTreeMap<String, (TensorType, Vec<usize>, Vec<u8>)>,
+}
+
+impl MemoryTensors {
+    /// No tensors.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tensor from its bytes.
+    ///
+    /// # Errors
+    /// [`FormatErrorKind::SizeMismatch`] when the bytes are not what type and shape call for.
+    pub fn insert(
+        &mut self,
+        name: &str,
+        ty: TensorType,
+        shape: &[usize],
+        data: Vec<u8>,
+    ) -> Result<(), FormatError> {
+        let cols = shape.last().copied().unwrap_or(1);
+        let rows: usize = shape[..shape.len().saturating_sub(1)].iter().product();
+        let expected = ty.row_bytes(cols).and_then(|b| b.checked_mul(rows)).unwrap_or(usize::MAX);
+        if expected != data.len() {
+            let kind = FormatErrorKind::SizeMismatch {
+                expected: expected as u64,
+                found: data.len() as u64,
+                unit: "bytes",
+            };
+            return Err(FormatError::about(kind, format_args!("tensor `{name}`")));
+        }
+        self.tensors.insert(name.into(), (ty, shape.to_vec(), data));
+        Ok(())
+    }
+
+    /// Adds an f32 tensor.
+    ///
+    /// # Errors
+    /// As [`Self::insert`].
+    pub fn insert_f32(&mut self, name: &str, shape: &[usize], data: &[f32]) -> Result<(), FormatError> {
+        self.insert(name, TensorType::F32, shape, bytemuck::cast_slice(data).to_vec())
+    }
+}
+
+impl TensorSource for MemoryTensors {
+    fn names(&self) -> Vec<String> {
+        self.tensors.keys().cloned().collect()
+    }
+
+    fn tensor(&self, name: &str) -> Result<TensorView<'_>, FormatError> {
+        let Some((key, (ty, shape, data))) = self.tensors.get_key_value(name) else {
+            let kind = FormatErrorKind::NotFound { near: Vec::new() };
+            return Err(FormatError::about(kind, format_args!("tensor `{name}`")));
+        };
+        Ok(TensorView { name: key, ty: *ty, shape: shape.clone(), data })
+    }
+}
