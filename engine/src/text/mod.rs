@@ -1,2 +1,1 @@
 //! Tokenizers, chat templates, speakable text, clauses and phonemes.
-pub mod clauses;
