@@ -1,0 +1,3 @@
+//! The headless commands, one module each.
+
+pub(crate) mod models;
