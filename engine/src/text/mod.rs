@@ -1,1 +1,2 @@
 //! Tokenizers, chat templates, speakable text, clauses and phonemes.
+pub mod clauses;

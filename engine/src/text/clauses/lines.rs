@@ -1,0 +1,144 @@
+//! Lines of markdown: the marks at a line's start, and the blocks that are not prose.
+
+/// The label of a list item, as far as it is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) enum Label {
+    Bullet,
+    /// `12.` or `12)`
+    Number(u16),
+    /// `b.` or `b)`
+    Letter(char),
+}
+
+/// The marks found at the start of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::text) struct Marks {
+    pub(in crate::text) heading: bool,
+    pub(in crate::text) item: Option<Label>,
+    /// Bytes to skip to reach the text.
+    pub(in crate::text) len: usize,
+}
+
+/// Reads quote marks, a heading mark or an item label with its tick box, from the start of a line.
+pub(in crate::text) fn marks(line: &str) -> Marks {
+    let mut found = Marks::default();
+    let mut rest = skip_quotes(line);
+    let hashes = rest.len() - rest.trim_start_matches('#').len();
+    if (1..=6).contains(&hashes) && rest[hashes..].starts_with([' ', '\t']) {
+        found.heading = true;
+        rest = rest[hashes..].trim_start();
+    } else if let Some((label, len)) = label(rest) {
+        found.item = Some(label);
+        rest = rest[len..].trim_start();
+        for tick in ["[ ]", "[x]", "[X]"] {
+            if let Some(after) = rest.strip_prefix(tick) {
+                rest = after.trim_start();
+                break;
+            }
+        }
+    }
+    found.len = line.len() - rest.len();
+    found
+}
+
+fn skip_quotes(line: &str) -> &str {
+    let trimmed = line.trim_start();
+    let rest = trimmed.trim_start_matches(['>', ' ', '\t']);
+    // ">5" is a comparison, "> text" a quotation.
+    if trimmed.starts_with('>') && rest.starts_with(|c: char| c.is_ascii_digit()) && !trimmed.contains("> ") {
+        return trimmed;
+    }
+    rest
+}
+
+fn label(rest: &str) -> Option<(Label, usize)> {
+    let spaced = |len: usize| rest[len..].starts_with([' ', '\t']);
+    let first = rest.chars().next()?;
+    if "-*+•◦▪‣●○–·".contains(first) {
+        let len = first.len_utf8();
+        return spaced(len).then_some((Label::Bullet, len));
+    }
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let close = |len: usize| rest[len..].starts_with(['.', ')']) && spaced(len + 1);
+    if (1..=3).contains(&digits) && close(digits) {
+        return Some((Label::Number(rest[..digits].parse().ok()?), digits + 1));
+    }
+    // "I." and "A." can be words or initials; a bracket makes it a label: "a) first".
+    (first.is_ascii_alphabetic() && rest[1..].starts_with(')') && spaced(2))
+        .then_some((Label::Letter(first), 2))
+}
+
+/// What kind of block a line opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opener {
+    /// Too few characters to tell.
+    Unknown,
+    Prose,
+    Fence,
+    /// A row of a table, if the line turns out to have a second bar.
+    Bar,
+    Math,
+}
+
+/// Tells from the first characters of a line (white space before it removed) what it opens.
+pub(super) fn opener(start: &[char]) -> Opener {
+    let mut rest = start;
+    while let ['>' | ' ' | '\t', tail @ ..] = rest {
+        rest = tail;
+    }
+    match rest {
+        // Nested quotations are a few deep; a flood of marks must not be kept for long.
+        [] if start.len() > 32 => Opener::Prose,
+        [] | ['`'] | ['`', '`'] | ['~'] | ['~', '~'] | ['$'] | ['\\'] => Opener::Unknown,
+        ['`', '`', '`', ..] | ['~', '~', '~', ..] => Opener::Fence,
+        ['$', '$', ..] | ['\\', '[', ..] => Opener::Math,
+        ['|', ..] => Opener::Bar,
+        _ => Opener::Prose,
+    }
+}
+
+/// Whether a line opens a fence: the fence's character and length.
+pub(super) fn fence(line: &[char]) -> Option<(char, usize)> {
+    let start = line.iter().position(|c| !matches!(c, '>' | ' ' | '\t'))?;
+    let mark = line[start];
+    let len = line[start..].iter().take_while(|&&c| c == mark).count();
+    // Inline code may start with three marks as well, but closes on its line.
+    let info = &line[start + len..];
+    (len >= 3 && (mark == '~' || mark == '`' && !info.contains(&'`'))).then_some((mark, len))
+}
+
+/// Whether a line that starts with a bar is a row of a table.
+pub(super) fn is_row(line: &[char]) -> bool {
+    line.iter().filter(|&&c| c == '|').count() >= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_at_line_starts() {
+        let of = |line: &str| {
+            let m = marks(line);
+            (m.heading, m.item, line[m.len..].to_string())
+        };
+        assert_eq!(of("## Plan"), (true, None, "Plan".into()));
+        assert_eq!(of("#4 is"), (false, None, "#4 is".into()));
+        assert_eq!(of("- [x] Done"), (false, Some(Label::Bullet), "Done".into()));
+        assert_eq!(of("> > 12) Twelve"), (false, Some(Label::Number(12)), "Twelve".into()));
+        assert_eq!(of("b) Rome"), (false, Some(Label::Letter('b')), "Rome".into()));
+        assert_eq!(of("-5 degrees"), (false, None, "-5 degrees".into()));
+        assert_eq!(of("1980. It"), (false, None, "1980. It".into()));
+        assert_eq!(of(">5 items"), (false, None, ">5 items".into()));
+    }
+
+    #[test]
+    fn openers_wait_for_enough() {
+        let of = |line: &str| opener(&line.chars().collect::<Vec<_>>());
+        assert_eq!(of("``"), Opener::Unknown);
+        assert_eq!(of("`a"), Opener::Prose);
+        assert_eq!(of("> ```py"), Opener::Fence);
+        assert_eq!(of("$5"), Opener::Prose);
+        assert_eq!(of("\\["), Opener::Math);
+    }
+}
