@@ -7,10 +7,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`weights`] | weights packed once, shared by programs |
+//! | [`cpu`] | vectorised and threaded kernels |
 //! | [`executor`] | one run at a time for each device, by priority; cancelling |
 //!
 //! The plain meaning of each op is [`crate::reference`], which implements the same interface.
 
+pub mod cpu;
 pub mod executor;
 mod run;
 pub mod weights;

@@ -22,6 +22,9 @@ use crate::backends::{
 };
 use crate::graph::{ElementType, Graph, Node, Op, StateId, StateSpec, StateType, StepRow, Value, Weight};
 
+#[cfg(test)]
+pub(crate) use rows::erf;
+pub(crate) use rows::pad_source;
 pub use sample::draw;
 
 /// The reference backend.

@@ -1,0 +1,202 @@
+//! Product of rows of floats with a matrix in tiles of 16 columns.
+//!
+//! Linear layers, convolutions (whose rows overlap in memory) and both halves of attention are this one kernel.
+//! Each output is one chain of multiply-adds from the first column to the last, whatever the number of rows or
+//! threads, so results never depend on how work was cut.
+
+use crate::backends::cpu::pack::FloatType;
+use crate::backends::cpu::simd::{Kernel, LANES, Simd};
+
+/// Columns that are worked on before the next rows: two tiles of that length stay in the first-level cache.
+const PANEL: usize = 256;
+
+/// Where sums start.
+#[derive(Clone, Copy)]
+pub(crate) enum Start {
+    /// At zero.
+    Zero,
+    /// At a bias: one number for each output column.
+    Bias(*const f32),
+    /// At what the output holds.
+    Output,
+}
+
+/// `c[i][j] = start + sum over l of a[i][l] * b[l][j]`.
+///
+/// Pointers: `a` is good for `rows` rows of `k` floats, `lda` apart; `b` for `k` times 16 elements in each of
+/// `cols.div_ceil(16)` tiles; `c` for `rows` rows of `cols` floats, `ldc` apart, not overlapping the others.
+#[derive(Clone, Copy)]
+pub(crate) struct FloatProduct {
+    pub(crate) a: *const f32,
+    pub(crate) lda: usize,
+    pub(crate) rows: usize,
+    pub(crate) k: usize,
+    /// First element of the first tile.
+    pub(crate) b: *const u8,
+    pub(crate) ty: FloatType,
+    /// Elements from one `l` to the next.
+    pub(crate) b_row: usize,
+    /// Elements from one tile to the next.
+    pub(crate) b_tile: usize,
+    pub(crate) c: *mut f32,
+    pub(crate) ldc: usize,
+    pub(crate) cols: usize,
+    pub(crate) start: Start,
+}
+
+trait Element {
+    const BYTES: usize;
+    unsafe fn load<S: Simd>(p: *const u8) -> S::F;
+}
+
+struct F32;
+struct F16;
+struct BF16;
+
+impl Element for F32 {
+    const BYTES: usize = 4;
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8) -> S::F {
+        // SAFETY: 16 elements, the caller's promise.
+        unsafe { S::load(p.cast()) }
+    }
+}
+
+impl Element for F16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8) -> S::F {
+        // SAFETY: 16 elements, the caller's promise.
+        unsafe { S::load_f16(p.cast()) }
+    }
+}
+
+impl Element for BF16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8) -> S::F {
+        // SAFETY: 16 elements, the caller's promise.
+        unsafe { S::load_bf16(p.cast()) }
+    }
+}
+
+impl Kernel for FloatProduct {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.ty {
+                FloatType::F32 => all::<S, F32>(self),
+                FloatType::F16 => all::<S, F16>(self),
+                FloatType::BF16 => all::<S, BF16>(self),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn all<S: Simd, E: Element>(p: FloatProduct) {
+    let tiles = p.cols.div_ceil(LANES);
+    let mut at = 0;
+    // An empty sum still has to start somewhere.
+    while at == 0 || at < p.k {
+        let panel = FloatProduct {
+            a: p.a.wrapping_add(at),
+            b: p.b.wrapping_add(at * p.b_row * E::BYTES),
+            k: (p.k - at).min(PANEL),
+            start: if at == 0 { p.start } else { Start::Output },
+            ..p
+        };
+        let mut tile = 0;
+        while tile < tiles {
+            let left = tiles - tile;
+            // SAFETY: tiles `tile ..` are inside, the caller's promise.
+            tile += unsafe {
+                if panel.rows <= 2 && left >= 4 && S::ROWS >= 8 {
+                    tile_group::<S, E, 4>(panel, tile)
+                } else if left >= 2 && (S::ROWS >= 8 || panel.rows <= 2) {
+                    tile_group::<S, E, 2>(panel, tile)
+                } else {
+                    tile_group::<S, E, 1>(panel, tile)
+                }
+            };
+        }
+        at += PANEL;
+    }
+}
+
+#[inline(always)]
+unsafe fn tile_group<S: Simd, E: Element, const N: usize>(p: FloatProduct, tile: usize) -> usize {
+    let mut row = 0;
+    while row < p.rows {
+        let left = p.rows - row;
+        // SAFETY: rows `row ..` and tiles `tile .. tile + N` are inside, the caller's promise.
+        row += unsafe {
+            if left >= 8 && S::ROWS >= 8 && N <= 2 {
+                micro::<S, E, 8, N>(p, row, tile)
+            } else if left >= 4 && N <= 2 {
+                micro::<S, E, 4, N>(p, row, tile)
+            } else if left >= 2 {
+                micro::<S, E, 2, N>(p, row, tile)
+            } else {
+                micro::<S, E, 1, N>(p, row, tile)
+            }
+        };
+    }
+    N
+}
+
+#[inline(always)]
+unsafe fn micro<S: Simd, E: Element, const M: usize, const N: usize>(
+    p: FloatProduct,
+    row: usize,
+    tile: usize,
+) -> usize {
+    // SAFETY: M rows and N tiles are inside, the caller's promise.
+    unsafe {
+        let c = p.c.add(row * p.ldc + tile * LANES);
+        let valid = |n: usize| (p.cols - (tile + n) * LANES).min(LANES);
+        let mut acc = [[S::zero(); N]; M];
+        match p.start {
+            Start::Zero => {}
+            Start::Bias(bias) => {
+                for n in 0..N {
+                    let b = S::load_n(bias.add((tile + n) * LANES), valid(n));
+                    for row in &mut acc {
+                        row[n] = b;
+                    }
+                }
+            }
+            Start::Output => {
+                for (m, row) in acc.iter_mut().enumerate() {
+                    for (n, v) in row.iter_mut().enumerate() {
+                        *v = S::load_n(c.add(m * p.ldc + n * LANES), valid(n));
+                    }
+                }
+            }
+        }
+        let a = p.a.add(row * p.lda);
+        let b = p.b.add(tile * p.b_tile * E::BYTES);
+        for l in 0..p.k {
+            let mut w = [S::zero(); N];
+            for (n, w) in w.iter_mut().enumerate() {
+                *w = E::load::<S>(b.add((l * p.b_row + n * p.b_tile) * E::BYTES));
+            }
+            for m in 0..M {
+                let x = S::splat(*a.add(m * p.lda + l));
+                for n in 0..N {
+                    acc[m][n] = S::fma(x, w[n], acc[m][n]);
+                }
+            }
+        }
+        for (m, row) in acc.iter().enumerate() {
+            for (n, &v) in row.iter().enumerate() {
+                let out = c.add(m * p.ldc + n * LANES);
+                if valid(n) == LANES { S::store(out, v) } else { S::store_n(out, v, valid(n)) }
+            }
+        }
+    }
+    M
+}

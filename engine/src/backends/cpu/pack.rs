@@ -1,0 +1,379 @@
+//! Matrices in the order that kernels read them: 16 output rows side by side, so that one vector holds the same
+//! column of 16 rows and a product needs no sums across a vector. The same layout serves one row of activations
+//! (writing a reply) and many (prompts, encoders).
+//!
+//! A **float** tile is `[column][16 rows]`. An **integer** tile has two streams, so that the quants stay aligned:
+//! first the scales of all blocks, then for each block of 32 columns its quants. A block's quants are eight
+//! groups of 64 bytes, group `g` holding columns `4 g .. 4 g + 4` of row 0, then of row 1, ...; that is what an
+//! integer dot product instruction takes. 4-bit types keep group `g` in the low and group `g + 4` in the high
+//! nibbles of 64 bytes; 5- and 6-bit types add their upper bits as planes behind that.
+
+use half::f16;
+
+use super::memory::{ALIGN, Memory};
+use crate::backends::CompileErrorKind;
+use crate::backends::weights::plain_rows;
+use crate::formats::blocks::k_scale_min;
+use crate::formats::{TensorType, TensorView};
+use crate::graph::{WeightLayout, WeightSpec};
+
+/// Output rows of a tile.
+pub(crate) const TILE: usize = 16;
+/// Columns of an integer block.
+pub(crate) const BLOCK: usize = 32;
+
+/// Element type of a float tile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FloatType {
+    F32,
+    F16,
+    BF16,
+}
+
+impl FloatType {
+    pub(crate) fn bytes(self) -> usize {
+        if self == Self::F32 { 4 } else { 2 }
+    }
+}
+
+/// A matrix of floats in tiles.
+pub(crate) struct FloatMatrix {
+    pub(crate) ty: FloatType,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) data: Memory,
+}
+
+impl FloatMatrix {
+    /// Bytes of one tile.
+    pub(crate) fn tile_bytes(&self) -> usize {
+        self.cols * TILE * self.ty.bytes()
+    }
+
+    /// Packs any tensor; types without a float kernel are widened to f32.
+    pub(crate) fn pack(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Self, CompileErrorKind> {
+        let ty = match view.ty {
+            TensorType::F16 => FloatType::F16,
+            TensorType::BF16 => FloatType::BF16,
+            _ => FloatType::F32,
+        };
+        let (rows, cols) = (spec.rows, spec.cols);
+        let tiles = rows.div_ceil(TILE);
+        let bytes = checked(&[tiles, TILE, cols, ty.bytes()])?;
+        let mut data = reserve(bytes)?;
+        if ty == FloatType::F32 {
+            let plain = plain_rows(spec, view)?;
+            place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| plain[r * cols + c]);
+        } else {
+            // 16-bit numbers are moved as they are; file bytes have no alignment.
+            let taps = if let WeightLayout::Conv { taps } = spec.layout { taps } else { 1 };
+            let channels = cols / taps;
+            place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| {
+                let at = 2 * (r * cols + (c % channels) * taps + c / channels);
+                u16::from_le_bytes([view.data[at], view.data[at + 1]])
+            });
+        }
+        Ok(Self { ty, rows, cols, data })
+    }
+}
+
+fn place<T>(out: &mut [T], rows: usize, cols: usize, at: impl Fn(usize, usize) -> T) {
+    for r in 0..rows {
+        let tile = (r / TILE) * TILE * cols + r % TILE;
+        for c in 0..cols {
+            out[tile + c * TILE] = at(r, c);
+        }
+    }
+}
+
+fn checked(factors: &[usize]) -> Result<usize, CompileErrorKind> {
+    let product = factors.iter().try_fold(1_usize, |n, &f| n.checked_mul(f));
+    product.ok_or_else(|| out_of_memory(usize::MAX))
+}
+
+fn reserve(bytes: usize) -> Result<Memory, CompileErrorKind> {
+    Memory::zeroed(bytes).ok_or_else(|| out_of_memory(bytes))
+}
+
+pub(crate) fn out_of_memory(bytes: usize) -> CompileErrorKind {
+    CompileErrorKind::OutOfMemory { bytes, device: "cpu".into() }
+}
+
+/// How an integer tile stores its quants.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Quants {
+    /// 4 bits.
+    Four,
+    /// 4 bits and one plane.
+    Five,
+    /// 4 bits and two planes of 2 bits.
+    Six,
+    /// Signed bytes.
+    Eight,
+}
+
+impl Quants {
+    /// Bytes of one block of 32 columns of 16 rows.
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::Four => 256,
+            Self::Five => 320,
+            Self::Six => 384,
+            Self::Eight => 512,
+        }
+    }
+}
+
+/// How an integer tile scales its blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Scales {
+    /// A scale (f16) for each block; quants stand around the type's middle.
+    Plain,
+    /// A scale and a minimum (f16) for each block.
+    Minimum,
+    /// For each 8 blocks a scale and a minimum (f16); for each block their factors (u8).
+    Super,
+    /// For each 8 blocks a scale (f16); for each half block a factor (i8).
+    SuperHalves,
+}
+
+impl Scales {
+    /// Bytes in front of each eight blocks, and bytes of each block.
+    pub(crate) const fn bytes(self) -> (usize, usize) {
+        match self {
+            Self::Plain => (0, 32),
+            Self::Minimum => (0, 64),
+            Self::Super => (64, 32),
+            Self::SuperHalves => (32, 32),
+        }
+    }
+}
+
+/// A matrix of quantised weights in tiles.
+pub(crate) struct IntMatrix {
+    pub(crate) quants: Quants,
+    pub(crate) scales: Scales,
+    /// What is taken from each quant; 0 where a minimum does it.
+    pub(crate) offset: i32,
+    pub(crate) rows: usize,
+    pub(crate) blocks: usize,
+    pub(crate) data: Memory,
+}
+
+impl IntMatrix {
+    /// The kinds for a tensor type, when it has an integer kernel.
+    pub(crate) fn kinds(ty: TensorType) -> Option<(Quants, Scales, i32)> {
+        Some(match ty {
+            TensorType::Q4_0 => (Quants::Four, Scales::Plain, 8),
+            TensorType::Q4_1 => (Quants::Four, Scales::Minimum, 0),
+            TensorType::Q5_0 => (Quants::Five, Scales::Plain, 16),
+            TensorType::Q5_1 => (Quants::Five, Scales::Minimum, 0),
+            TensorType::Q8_0 => (Quants::Eight, Scales::Plain, 0),
+            TensorType::Q4K => (Quants::Four, Scales::Super, 0),
+            TensorType::Q5K => (Quants::Five, Scales::Super, 0),
+            TensorType::Q6K => (Quants::Six, Scales::SuperHalves, 32),
+            _ => return None,
+        })
+    }
+
+    /// Bytes of a tile's scales, padded so that the quants behind them are aligned.
+    pub(crate) fn scale_bytes(&self) -> usize {
+        let (front, each) = self.scales.bytes();
+        (self.blocks.div_ceil(8) * front + self.blocks * each).next_multiple_of(ALIGN)
+    }
+
+    /// Bytes of one tile.
+    pub(crate) fn tile_bytes(&self) -> usize {
+        self.scale_bytes() + self.blocks * self.quants.bytes()
+    }
+
+    /// Packs a quantised matrix.
+    pub(crate) fn pack(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Self, CompileErrorKind> {
+        let Some((quants, scales, offset)) = Self::kinds(view.ty) else {
+            return Err(CompileErrorKind::WeightShape {
+                name: spec.name.clone(),
+                found: view.shape.clone(),
+                expected: format!("a block type, not {}", view.ty),
+            });
+        };
+        let blocks = spec.cols / BLOCK;
+        let mut packed = Self { quants, scales, offset, rows: spec.rows, blocks, data: reserve(0)? };
+        let tiles = spec.rows.div_ceil(TILE);
+        packed.data = reserve(checked(&[tiles, packed.tile_bytes()])?)?;
+        let (tile_bytes, scale_bytes) = (packed.tile_bytes(), packed.scale_bytes());
+        let row_bytes = view.data.len() / spec.rows.max(1);
+        for row in 0..spec.rows {
+            let file = &view.data[row * row_bytes..(row + 1) * row_bytes];
+            let tile = &mut packed.data.bytes_mut()[row / TILE * tile_bytes..][..tile_bytes];
+            let (scale_area, quant_area) = tile.split_at_mut(scale_bytes);
+            for block in 0..blocks {
+                let source = FileBlock::new(view.ty, file, block);
+                source.place_scales(scales, scale_area, block, row % TILE);
+                let area = &mut quant_area[block * quants.bytes()..][..quants.bytes()];
+                place_quants(quants, area, &source.quants(), row % TILE);
+            }
+        }
+        Ok(packed)
+    }
+}
+
+/// 32 columns of one row in the file.
+struct FileBlock<'a> {
+    ty: TensorType,
+    bytes: &'a [u8],
+    /// Which 32 of the block's 256 columns, for the K types.
+    part: usize,
+}
+
+impl<'a> FileBlock<'a> {
+    fn new(ty: TensorType, row: &'a [u8], block: usize) -> Self {
+        let parts = ty.block_len() / BLOCK;
+        let at = block / parts * ty.block_bytes();
+        Self { ty, bytes: &row[at..at + ty.block_bytes()], part: block % parts }
+    }
+
+    /// The quants as unsigned numbers (signed bytes for Q8_0), in column order.
+    fn quants(&self) -> [u8; BLOCK] {
+        let b = self.bytes;
+        let nibble = |qs: &[u8], i: usize| if i < 16 { qs[i] & 15 } else { qs[i - 16] >> 4 };
+        let part_nibble = |qs: &[u8], i: usize| (qs[self.part / 2 * 32 + i] >> (4 * (self.part % 2))) & 15;
+        let fifth = |qh: &[u8], i: usize| (qh[i / 8] >> (i % 8) & 1) << 4;
+        std::array::from_fn(|i| match self.ty {
+            TensorType::Q4_0 => nibble(&b[2..], i),
+            TensorType::Q4_1 => nibble(&b[4..], i),
+            TensorType::Q5_0 => nibble(&b[6..], i) | fifth(&b[2..6], i),
+            TensorType::Q5_1 => nibble(&b[8..], i) | fifth(&b[4..8], i),
+            TensorType::Q8_0 => b[2 + i],
+            TensorType::Q4K => part_nibble(&b[16..], i),
+            TensorType::Q5K => part_nibble(&b[48..], i) | (b[16 + i] >> self.part & 1) << 4,
+            _ => {
+                // Q6_K: four quarters share 32 bytes of upper bits and pairwise 32 bytes of nibbles.
+                let (half, quarter) = (self.part / 4, self.part % 4);
+                let low = b[half * 64 + quarter % 2 * 32 + i] >> (4 * (quarter / 2)) & 15;
+                low | (b[128 + half * 32 + i] >> (2 * quarter) & 3) << 4
+            }
+        })
+    }
+
+    fn place_scales(&self, scales: Scales, area: &mut [u8], block: usize, row: usize) {
+        let b = self.bytes;
+        let (front, each) = scales.bytes();
+        let group = block / 8 * (front + 8 * each);
+        let here = group + front + block % 8 * each;
+        let mut half = |at: usize, from: &[u8]| area[at + 2 * row..at + 2 * row + 2].copy_from_slice(from);
+        match scales {
+            Scales::Plain => half(here, &b[..2]),
+            Scales::Minimum => {
+                half(here, &b[..2]);
+                half(here + 32, &b[2..4]);
+            }
+            Scales::Super => {
+                half(group, &b[..2]);
+                half(group + 32, &b[2..4]);
+                let mut packed = [0; 12];
+                packed.copy_from_slice(&b[4..16]);
+                let (scale, minimum) = k_scale_min(&packed, self.part);
+                area[here + row] = scale;
+                area[here + 16 + row] = minimum;
+            }
+            Scales::SuperHalves => {
+                half(group, &b[208..210]);
+                area[here + row] = b[192 + 2 * self.part];
+                area[here + 16 + row] = b[192 + 2 * self.part + 1];
+            }
+        }
+    }
+}
+
+fn place_quants(quants: Quants, area: &mut [u8], q: &[u8; BLOCK], row: usize) {
+    for (i, &q) in q.iter().enumerate() {
+        let (group, byte) = (i / 4, 4 * row + i % 4);
+        if quants == Quants::Eight {
+            area[64 * group + byte] = q;
+            continue;
+        }
+        area[64 * (group % 4) + byte] |= (q & 15) << (4 * (group / 4));
+        match quants {
+            Quants::Five => area[256 + byte] |= (q >> 4) << group,
+            Quants::Six => area[256 + 64 * (group / 4) + byte] |= (q >> 4) << (2 * (group % 4)),
+            Quants::Four | Quants::Eight => {}
+        }
+    }
+}
+
+/// A vector of weights as f32.
+pub(crate) struct Vector(pub(crate) Vec<f32>);
+
+impl Vector {
+    pub(crate) fn pack(view: &TensorView<'_>) -> Result<Self, CompileErrorKind> {
+        Ok(Self(view.to_f32_vec()?))
+    }
+}
+
+/// A number as f16 bits.
+pub(crate) fn to_f16(x: f32) -> u16 {
+    f16::from_f32(x).to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::quantize;
+
+    /// Reads one weight back from a tile, by the module comment's words.
+    fn weight(m: &IntMatrix, row: usize, col: usize) -> f32 {
+        let tile = &m.data.bytes()[row / TILE * m.tile_bytes()..][..m.tile_bytes()];
+        let (scales, quants) = tile.split_at(m.scale_bytes());
+        let (block, r, i) = (col / BLOCK, row % TILE, col % BLOCK);
+        let area = &quants[block * m.quants.bytes()..];
+        let (group, byte) = (i / 4, 4 * r + i % 4);
+        let low = area[64 * (group % 4) + byte] >> (4 * (group / 4)) & 15;
+        let q = match m.quants {
+            Quants::Four => i32::from(low),
+            Quants::Five => i32::from(low | (area[256 + byte] >> group & 1) << 4),
+            Quants::Six => {
+                i32::from(low | (area[256 + 64 * (group / 4) + byte] >> (2 * (group % 4)) & 3) << 4)
+            }
+            Quants::Eight => i32::from(area[64 * group + byte] as i8),
+        } - m.offset;
+        let half = |at: usize| f16::from_le_bytes([scales[at + 2 * r], scales[at + 2 * r + 1]]).to_f32();
+        let (front, each) = m.scales.bytes();
+        let start = block / 8 * (front + 8 * each);
+        let here = start + front + block % 8 * each;
+        match m.scales {
+            Scales::Plain => half(here) * q as f32,
+            Scales::Minimum => half(here) * q as f32 + half(here + 32),
+            Scales::Super => {
+                half(start) * f32::from(scales[here + r]) * q as f32
+                    - half(start + 32) * f32::from(scales[here + 16 + r])
+            }
+            Scales::SuperHalves => {
+                let factor = scales[here + 16 * (i / 16) + r] as i8;
+                half(start) * f32::from(factor) * q as f32
+            }
+        }
+    }
+
+    #[test]
+    fn every_block_type_keeps_its_weights() {
+        for ty in TensorType::ALL.into_iter().filter(|&t| IntMatrix::kinds(t).is_some()) {
+            let (rows, cols) = (19, 512);
+            let values: Vec<f32> =
+                (0..rows * cols).map(|i| ((i * 7919 % 1013) as f32 - 500.0) / 300.0).collect();
+            let data = quantize(ty, &values);
+            let view = TensorView { name: "w", ty, shape: vec![rows, cols], data: &data };
+            let plain = view.to_f32_vec().unwrap();
+            let spec = WeightSpec { name: "w".into(), layout: WeightLayout::Matrix, rows, cols };
+            let packed = IntMatrix::pack(&spec, &view).unwrap();
+            for row in 0..rows {
+                for col in 0..cols {
+                    let (got, want) = (weight(&packed, row, col), plain[row * cols + col]);
+                    assert!(
+                        (got - want).abs() <= 1e-6 * want.abs().max(1.0),
+                        "{ty} {row},{col}: {got} {want}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! From a graph to steps: weights packed, memory planned, products of one input joined.
+
+use std::sync::Arc;
+
+use super::kernels::attention::MAX_ROWS;
+use super::kernels::int_product::IntRows;
+use super::pack::{FloatMatrix, IntMatrix, TILE, Vector};
+use crate::backends::weights::plain_rows;
+use crate::backends::{CompileError, CompileErrorKind, WeightSet};
+use crate::formats::{TensorSource, TensorType, blocks};
+use crate::graph::{ConvShape, Graph, KeyValues, Op, Precision, Value, Weight};
+
+/// A product's matrix.
+#[derive(Clone)]
+pub(super) enum Matrix {
+    Float(Arc<FloatMatrix>),
+    Int(Arc<IntMatrix>),
+}
+
+impl Matrix {
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::Float(m) => m.rows,
+            Self::Int(m) => m.rows,
+        }
+    }
+}
+
+/// One product of a joined step.
+pub(super) struct Member {
+    pub(super) matrix: Matrix,
+    pub(super) bias: Option<Arc<Vector>>,
+    pub(super) out: Value,
+}
+
+/// A table whose rows are read from the file as they are needed: only rows that are used ever enter memory.
+pub(super) struct FileRows {
+    /// Keeps the mapping alive.
+    _source: Arc<dyn TensorSource>,
+    data: *const u8,
+    row_bytes: usize,
+    ty: TensorType,
+    rows: usize,
+}
+
+// SAFETY: read-only memory that `_source` keeps alive and unchanged.
+unsafe impl Send for FileRows {}
+// SAFETY: as above.
+unsafe impl Sync for FileRows {}
+
+impl FileRows {
+    /// Row `id` into `out`; zeros for an id outside.
+    pub(super) fn read(&self, id: i32, out: &mut [f32]) {
+        let row = usize::try_from(id).ok().filter(|&r| r < self.rows);
+        let read = row.is_some_and(|r| {
+            // SAFETY: `rows * row_bytes` bytes were checked when this was made.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(self.data.add(r * self.row_bytes), self.row_bytes) };
+            blocks::dequantize(self.ty, bytes, out).is_ok()
+        });
+        if !read {
+            out.fill(0.0);
+        }
+    }
+}
+
+/// What the program does for one node or several joined ones.
+pub(super) enum Work {
+    /// Products of one input.
+    Linear {
+        members: Vec<Member>,
+        precision: Precision,
+    },
+    Embed {
+        table: FileRows,
+    },
+    Conv {
+        matrix: Arc<FloatMatrix>,
+        bias: Option<Arc<Vector>>,
+        shape: ConvShape,
+    },
+    ConvCarry {
+        matrix: Arc<FloatMatrix>,
+        bias: Option<Arc<Vector>>,
+        shape: ConvShape,
+    },
+    /// Weights `[taps][channels]`.
+    Depthwise {
+        weights: Arc<Vector>,
+        bias: Option<Arc<Vector>>,
+        shape: ConvShape,
+    },
+    DepthwiseCarry {
+        weights: Arc<Vector>,
+        bias: Option<Arc<Vector>>,
+        shape: ConvShape,
+    },
+    Norm {
+        gain: Arc<Vector>,
+        bias: Option<Arc<Vector>>,
+    },
+    AddPositions {
+        table: Arc<Vector>,
+    },
+    Rope {
+        frequencies: Vec<f32>,
+    },
+    Lstm {
+        w_ih: Arc<FloatMatrix>,
+        w_hh: Arc<FloatMatrix>,
+        bias: Vector,
+    },
+    /// Everything that needs only the node.
+    Plain,
+    /// Nothing: a view, or joined with an earlier step.
+    Nothing,
+}
+
+/// One step: a node and its work.
+pub(super) struct Step {
+    pub(super) node: usize,
+    pub(super) work: Work,
+}
+
+/// Where a value lies, in floats.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    pub(super) offset: usize,
+    pub(super) stride: usize,
+}
+
+/// A compiled graph.
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    pub(super) places: Vec<Place>,
+    /// Floats of the values.
+    pub(super) arena: usize,
+    /// Bytes that the largest step needs beside the values.
+    pub(super) scratch: usize,
+    /// Floats for each worker.
+    pub(super) worker_scratch: usize,
+}
+
+/// Packs a product's matrix for a precision.
+fn matrix(
+    graph: &Graph,
+    weights: &WeightSet,
+    w: Weight,
+    precision: Precision,
+) -> Result<Matrix, CompileError> {
+    let spec = &graph.weights[w.index()];
+    let ty = weights.view(spec).map_err(|kind| CompileError::in_graph(&graph.name, kind))?.ty;
+    if precision == Precision::Int8 && IntMatrix::kinds(ty).is_some() {
+        return Ok(Matrix::Int(weights.get_or_pack(&graph.name, spec, |v| IntMatrix::pack(spec, v))?));
+    }
+    float_matrix(graph, weights, w).map(Matrix::Float)
+}
+
+fn float_matrix(graph: &Graph, weights: &WeightSet, w: Weight) -> Result<Arc<FloatMatrix>, CompileError> {
+    let spec = &graph.weights[w.index()];
+    weights.get_or_pack(&graph.name, spec, |v| FloatMatrix::pack(spec, v))
+}
+
+fn vector(graph: &Graph, weights: &WeightSet, w: Weight) -> Result<Arc<Vector>, CompileError> {
+    let spec = &graph.weights[w.index()];
+    weights.get_or_pack(&graph.name, spec, Vector::pack)
+}
+
+/// Plans a graph.
+pub(super) fn plan(graph: &Graph, weights: &WeightSet) -> Result<Plan, CompileError> {
+    let mut steps = Vec::with_capacity(graph.nodes.len());
+    let mut joined = vec![false; graph.nodes.len()];
+    for node in 0..graph.nodes.len() {
+        let work = if joined[node] { Work::Nothing } else { work(graph, weights, node, &mut joined)? };
+        steps.push(Step { node, work });
+    }
+    let (places, arena) = place_values(graph);
+    let (scratch, worker_scratch) = scratch(graph, &steps);
+    Ok(Plan { steps, places, arena, scratch, worker_scratch })
+}
+
+fn work(graph: &Graph, weights: &WeightSet, node: usize, joined: &mut [bool]) -> Result<Work, CompileError> {
+    let opt = |w: Option<Weight>| w.map(|w| vector(graph, weights, w)).transpose();
+    let n = &graph.nodes[node];
+    Ok(match n.op {
+        Op::Linear { precision, .. } => {
+            // Neighbours with the same input share one quantisation and one parallel region.
+            let mut members = Vec::new();
+            for (other, m) in graph.nodes.iter().enumerate().skip(node) {
+                let (Op::Linear { weight, bias, precision: p }, Some(out)) = (&m.op, m.output) else { break };
+                if m.inputs != n.inputs || *p != precision {
+                    break;
+                }
+                members.push(Member {
+                    matrix: matrix(graph, weights, *weight, precision)?,
+                    bias: opt(*bias)?,
+                    out,
+                });
+                joined[other] = true;
+            }
+            Work::Linear { members, precision }
+        }
+        Op::Embed { table } => {
+            let spec = &graph.weights[table.index()];
+            let failed = |kind| CompileError::in_graph(&graph.name, kind);
+            let view = weights.view(spec).map_err(failed)?;
+            let table = FileRows {
+                data: view.data.as_ptr(),
+                row_bytes: view.data.len() / spec.rows.max(1),
+                ty: view.ty,
+                rows: spec.rows,
+                _source: weights.source().clone(),
+            };
+            Work::Embed { table }
+        }
+        Op::Conv1d { weight, bias, shape } | Op::Conv1dCarry { weight, bias, shape, .. } => {
+            let bias = opt(bias)?;
+            let carry = matches!(n.op, Op::Conv1dCarry { .. });
+            if shape.groups == 1 {
+                let matrix = float_matrix(graph, weights, weight)?;
+                if carry {
+                    Work::ConvCarry { matrix, bias, shape }
+                } else {
+                    Work::Conv { matrix, bias, shape }
+                }
+            } else {
+                let spec = &graph.weights[weight.index()];
+                let channels = graph.shape(n.inputs[0]).cols;
+                if spec.rows != channels {
+                    let reason = format!("{} outputs of {channels} channels in groups", spec.rows);
+                    let kind = CompileErrorKind::Unsupported { op: n.op.name(), node, reason };
+                    return Err(CompileError::in_graph(&graph.name, kind));
+                }
+                let weights = weights.get_or_pack(&graph.name, spec, |view| {
+                    let plain = plain_rows(spec, view)?;
+                    let at = |i: usize| plain[i % channels * shape.taps + i / channels];
+                    Ok(Vector((0..plain.len()).map(at).collect()))
+                })?;
+                if carry {
+                    Work::DepthwiseCarry { weights, bias, shape }
+                } else {
+                    Work::Depthwise { weights, bias, shape }
+                }
+            }
+        }
+        Op::LayerNorm { gain, bias, .. } => {
+            Work::Norm { gain: vector(graph, weights, gain)?, bias: opt(bias)? }
+        }
+        Op::RmsNorm { gain, .. } => Work::Norm { gain: vector(graph, weights, gain)?, bias: None },
+        Op::AddPositions { table, .. } => {
+            let spec = &graph.weights[table.index()];
+            Work::AddPositions { table: weights.get_or_pack(&graph.name, spec, Vector::pack)? }
+        }
+        Op::Rope { head_dim, base, .. } => {
+            let turn = |p| f64::from(base).powf(-2.0 * p as f64 / head_dim as f64) as f32;
+            Work::Rope { frequencies: (0..head_dim / 2).map(turn).collect() }
+        }
+        Op::Lstm { w_ih, w_hh, b_ih, b_hh, hidden, .. } => {
+            let mut bias = vec![0.0; 4 * hidden];
+            for b in [opt(b_ih)?, opt(b_hh)?].into_iter().flatten() {
+                bias.iter_mut().zip(&b.0).for_each(|(sum, b)| *sum += b);
+            }
+            Work::Lstm {
+                w_ih: float_matrix(graph, weights, w_ih)?,
+                w_hh: float_matrix(graph, weights, w_hh)?,
+                bias: Vector(bias),
+            }
+        }
+        Op::Columns { .. } => Work::Nothing,
+        _ => Work::Plain,
+    })
+}
+
+/// Gives every value a place: values that are never alive together share memory.
+fn place_values(graph: &Graph) -> (Vec<Place>, usize) {
+    let bases: Vec<(usize, usize)> = (0..graph.values.len())
+        .map(|i| {
+            let (base, column) = graph.base_of(Value(i as u32));
+            (base.index(), column)
+        })
+        .collect();
+    // First and last node that touch each base; inputs live from the start, outputs to the end.
+    let end = graph.nodes.len();
+    let mut first = vec![usize::MAX; graph.values.len()];
+    let mut last = vec![0; graph.values.len()];
+    for (_, v) in &graph.inputs {
+        first[bases[v.index()].0] = 0;
+    }
+    // A joined product writes its output at the first member's step, so outputs live from there.
+    let mut group_start = 0;
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let joins = i > 0
+            && matches!((&graph.nodes[group_start].op, &node.op), (Op::Linear { .. }, Op::Linear { .. }))
+            && graph.nodes[group_start].inputs == node.inputs;
+        if !joins {
+            group_start = i;
+        }
+        for v in node.inputs.iter().chain(&node.output) {
+            let base = bases[v.index()].0;
+            first[base] = first[base].min(group_start);
+            last[base] = last[base].max(i);
+        }
+    }
+    for (_, v) in &graph.outputs {
+        last[bases[v.index()].0] = end;
+    }
+    let mut order: Vec<usize> =
+        (0..graph.values.len()).filter(|&i| bases[i].0 == i && first[i] != usize::MAX).collect();
+    order.sort_by_key(|&i| first[i]);
+    let mut offsets = vec![0; graph.values.len()];
+    let mut live: Vec<(usize, usize, usize)> = Vec::new(); // offset, size, last
+    let mut arena = 0;
+    for i in order {
+        let v = Value(i as u32);
+        // A vector may read past a row's end.
+        let size = (graph.max_rows(v) * graph.shape(v).cols + TILE).next_multiple_of(TILE);
+        live.retain(|&(_, _, until)| until >= first[i]);
+        live.sort_unstable();
+        let mut at = 0;
+        for &(offset, taken, _) in &live {
+            if at + size <= offset {
+                break;
+            }
+            at = at.max(offset + taken);
+        }
+        live.push((at, size, last[i]));
+        offsets[i] = at;
+        arena = arena.max(at + size);
+    }
+    let place = |&(base, column): &(usize, usize)| Place {
+        offset: offsets[base] + column,
+        stride: graph.values[base].shape.cols,
+    };
+    (bases.iter().map(place).collect(), arena)
+}
+
+/// Bytes of shared scratch and floats of each worker's.
+fn scratch(graph: &Graph, steps: &[Step]) -> (usize, usize) {
+    let (mut shared, mut worker) = (0, 0);
+    for step in steps {
+        let node = &graph.nodes[step.node];
+        let input = node.inputs.first().copied();
+        let (rows, cols) = input.map_or((0, 0), |v| (graph.max_rows(v), graph.shape(v).cols));
+        let floats = |n: usize| 4 * (n + TILE);
+        let needed = match (&step.work, &node.op) {
+            (Work::Linear { precision: Precision::Int8, .. }, _) => {
+                IntRows::bytes(rows, cols) + floats(rows * cols)
+            }
+            (Work::Conv { shape, .. } | Work::Depthwise { shape, .. }, _) => {
+                floats((rows + shape.pad_left + shape.pad_right) * cols)
+            }
+            (Work::ConvCarry { shape, .. } | Work::DepthwiseCarry { shape, .. }, _) => {
+                floats((rows + shape.span()) * cols)
+            }
+            (Work::Lstm { .. }, Op::Lstm { hidden, .. }) => floats(rows * 4 * hidden) + floats(4 * hidden),
+            (_, Op::Attention { source, kv_heads, head_dim, .. }) => {
+                let most = match source {
+                    KeyValues::Rows { .. } => graph.max_rows(node.inputs[1]),
+                    KeyValues::Cache { keys, .. } | KeyValues::CacheOfLength { keys, .. } => {
+                        graph.states[keys.index()].rows / graph.slots
+                    }
+                };
+                let width = most.next_multiple_of(TILE);
+                worker = worker.max(MAX_ROWS * width + TILE);
+                if matches!(source, KeyValues::Rows { .. }) { floats(width * kv_heads * head_dim) } else { 0 }
+            }
+            _ => 0,
+        };
+        shared = shared.max(needed);
+    }
+    (shared, worker)
+}
