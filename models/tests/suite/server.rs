@@ -132,7 +132,8 @@ pub(crate) fn status(stream: &mut TcpStream, status: &str) -> std::io::Result<()
     head(stream, status, &["Content-Length: 0".into()])
 }
 
-/// Sends nothing more until the client gives up.
+/// Sends nothing more until the client gives up (or, if it never does, for so long that the test fails).
 pub(crate) fn stall(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(20)))?;
     stream.read_to_end(&mut Vec::new()).map(|_| ())
 }
