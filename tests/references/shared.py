@@ -122,12 +122,12 @@ def word_errors(published, heard):
     return row[-1], len(r)
 
 
-def stamp(script, packages, weights):
+def stamp(script, packages, weights, beside=()):
     """What a file was made with: a test that finds another script or weight says to run `renew`."""
     name = os.path.basename(script)
     return {
         "renew": f"{VARIABLE}=FOLDER python tests/references/{name}",
-        "scripts": {n: sha256(os.path.join(HERE, n)) for n in (name, "shared.py")},
+        "scripts": {n: sha256(os.path.join(HERE, n)) for n in (name, *beside, "shared.py")},
         "weights": {w: sha256(weight(*w.split("/"))) for w in weights},
         "packages": {p: version(p) for p in packages},
     }
