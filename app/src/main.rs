@@ -19,11 +19,15 @@ enum Command {
     /// List, fetch, import, check and remove model files.
     #[command(subcommand)]
     Models(commands::models::ModelsCommand),
+    /// Show, convert and compare latency reports.
+    #[command(subcommand)]
+    Report(commands::report::ReportCommand),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Models(command) => commands::models::run(command),
+        Command::Report(command) => commands::report::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

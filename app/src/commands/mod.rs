@@ -1,3 +1,4 @@
 //! The headless commands, one module each.
 
 pub(crate) mod models;
+pub(crate) mod report;
