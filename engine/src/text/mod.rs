@@ -1,2 +1,9 @@
 //! Tokenizers, chat templates, speakable text, clauses and phonemes.
+
+mod bpe;
 pub mod clauses;
+pub mod detokenize;
+pub mod pretokenize;
+pub mod tokenizer;
+mod tokenizer_json;
+mod vocabulary;
