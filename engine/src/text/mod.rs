@@ -1,6 +1,7 @@
 //! Tokenizers, chat templates, speakable text, clauses and phonemes.
 
 mod bpe;
+pub mod chat;
 pub mod clauses;
 pub mod detokenize;
 pub mod pretokenize;
