@@ -1,20 +1,42 @@
 //! Repartee, a native desktop voice agent.
+//!
+//! Each subcommand is a module of [`commands`]: a type of arguments for clap, and a `run` that takes it.
+//! Results go to stdout, what is said about the work to stderr. The program ends with 0, with 1 and a line
+//! that says what went wrong and what to do, or with 2 if it was called wrongly.
 
 mod commands;
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::{ArgAction, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
-/// Talk with your computer: speech recognition, replies and speech on your own machine.
-#[derive(Parser)]
-#[command(version)]
+/// Talk with your computer: it listens, understands and answers on your own machine.
+///
+/// The inference engine is Repartee's own; it runs published weights, which `repartee models fetch` brings.
+/// Nothing leaves the machine: the network is used only to download models, and only when you ask for it.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Say more about what happens, on stderr; twice for more, three times for everything.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
 }
 
-#[derive(Subcommand)]
+const AFTER_HELP: &str = "\
+Environment:
+  REPARTEE_CACHE      folder for model files, in place of the system's folder for caches
+  REPARTEE_CATALOGUE  catalogue of models to use in place of the built-in one
+  RUST_LOG            what is logged, e.g. `repartee_engine=debug`; `--verbose` goes before it
+
+Exit status:
+  0 success   1 failure, the reason is on stderr   2 wrong usage";
+
+#[derive(Debug, Subcommand)]
 enum Command {
     /// List, fetch, import, check and remove model files.
     #[command(subcommand)]
@@ -24,13 +46,22 @@ enum Command {
     Report(commands::report::ReportCommand),
 }
 
+impl Command {
+    fn run(self) -> Result<()> {
+        match self {
+            Self::Models(command) => commands::models::run(command),
+            Self::Report(command) => commands::report::run(command),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Models(command) => commands::models::run(command),
-        Command::Report(command) => commands::report::run(command),
-    };
-    match result {
+    end_quietly_without_reader();
+    let Cli { command, verbose } = Cli::parse();
+    start_log(verbose);
+    match command.run() {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }
 }
@@ -40,4 +71,76 @@ fn main() -> ExitCode {
 fn report(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
     ExitCode::FAILURE
+}
+
+/// Sends the log to stderr. `RUST_LOG` counts unless the command line says otherwise.
+fn start_log(verbose: u8) {
+    let filter = match verbose {
+        0 => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(0))),
+        verbose => EnvFilter::new(directives(verbose)),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+}
+
+/// What is logged when `--verbose` was given so many times: of Repartee's crates first, of all others last.
+fn directives(verbose: u8) -> &'static str {
+    match verbose {
+        0 => "warn",
+        1 => "warn,repartee=info",
+        2 => "warn,repartee=debug",
+        _ => "info,repartee=trace",
+    }
+}
+
+/// Lets a write to a pipe without a reader (`repartee models list | head`) end the program as it ends other
+/// Unix tools; Rust's run-time makes it an error, at which `println!` panics.
+///
+/// For the headless commands only: sound and display libraries write to sockets that may close.
+fn end_quietly_without_reader() {
+    #[cfg(unix)]
+    // SAFETY: no other thread runs yet, and the default action is always a valid disposition.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+}
+
+/// Whether the failure is only that nobody reads the output any more, where that is no signal.
+fn is_reader_gone(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn verbose_counts_before_and_behind_the_subcommand() {
+        for words in [["repartee", "-vv", "models", "list"], ["repartee", "models", "list", "-vv"]] {
+            assert_eq!(Cli::try_parse_from(words).unwrap().verbose, 2);
+        }
+    }
+
+    #[test]
+    fn only_a_missing_reader_is_no_failure() {
+        use anyhow::Context;
+        let error = |kind: io::ErrorKind| {
+            Err::<(), _>(io::Error::from(kind)).context("writing the table").unwrap_err()
+        };
+        assert!(is_reader_gone(&error(io::ErrorKind::BrokenPipe)));
+        assert!(!is_reader_gone(&error(io::ErrorKind::NotFound)));
+        assert!(!is_reader_gone(&anyhow::anyhow!("broken pipe")));
+    }
 }

@@ -1,0 +1,71 @@
+//! The program from outside: exit status, what goes to which stream, pipes.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The program with an empty cache of its own and no settings of the caller.
+fn repartee(cache: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_repartee"));
+    command.args(words).env("REPARTEE_CACHE", cache).env_remove("REPARTEE_CATALOGUE").env_remove("RUST_LOG");
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> (Option<i32>, String, String) {
+    let cache = tempfile::tempdir().unwrap();
+    let Output { status, stdout, stderr } = repartee(cache.path(), words).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn help_and_version_are_results() {
+    let (code, out, err) = run(&["--version"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(out, format!("repartee {}\n", env!("CARGO_PKG_VERSION")));
+
+    let (code, out, err) = run(&["--help"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    for word in ["models", "report", "--verbose", "REPARTEE_CACHE", "Exit status"] {
+        assert!(out.contains(word), "{word} is not in {out}");
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    for words in [&["modls"][..], &["models", "fetch", "--everything"], &["models", "remove"], &[]] {
+        let (code, out, err) = run(words);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{words:?}");
+        assert!(err.contains("Usage"), "{err}");
+    }
+}
+
+#[test]
+fn a_failure_ends_with_1_and_one_paragraph() {
+    let (code, out, err) = run(&["models", "remove", "no-such-model"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.starts_with("error: "), "{err}");
+    assert_eq!(err.trim_end().lines().count(), 1, "{err}");
+    assert!(err.contains("no-such-model"), "{err}");
+}
+
+#[test]
+fn an_empty_cache_is_listed_and_the_log_keeps_quiet() {
+    let (code, out, err) = run(&["models", "list"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.lines().any(|line| line.starts_with("whisper-base ") && line.contains("absent")), "{out}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut child = repartee(cache.path(), &["models", "list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    // By the signal, as other tools, or quietly.
+    assert!(matches!(output.status.code(), None | Some(0)), "{}", output.status);
+}
