@@ -5,6 +5,7 @@ pub mod chat;
 pub mod clauses;
 pub mod detokenize;
 pub mod pretokenize;
+pub mod speakable;
 pub mod tokenizer;
 mod tokenizer_json;
 mod vocabulary;

@@ -56,7 +56,7 @@ const INNER: &[&str] = &[
 
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "eqs", "vol", "vols", "ch", "chap", "sec", "p", "pp", "pg",
-    "art", "para", "ver", "c", "ext", "ex", "apt", "rm",
+    "art", "para", "pop", "bldg", "hwy", "rte", "ver", "c", "ext", "ex", "apt", "rm",
 ];
 
 const CALENDAR: &[&str] = &[
@@ -66,9 +66,9 @@ const CALENDAR: &[&str] = &[
 
 const MAY_END: &[&str] = &[
     "jr", "sr", "esq", "inc", "ltd", "co", "corp", "llc", "plc", "bros", "dept", "univ", "assn", "govt",
-    "intl", "ave", "blvd", "rd", "ln", "hwy", "pkwy", "sq", "ft", "in", "yd", "lb", "lbs", "oz", "hr", "hrs",
-    "min", "mins", "sec", "secs", "max", "avg", "ph.d", "phd", "b.c", "a.d", "b.c.e", "c.e", "d.c", "u.s",
-    "u.k", "u.n", "e.u", "u.s.a", "r.i.p", "p.s", "a.k.a", "misc", "temp", "gal", "tbsp", "tsp", "mi",
+    "intl", "ave", "blvd", "rd", "ln", "pkwy", "sq", "ft", "in", "yd", "lb", "lbs", "oz", "hr", "hrs", "min",
+    "mins", "sec", "secs", "max", "avg", "ph.d", "phd", "b.c", "a.d", "b.c.e", "c.e", "d.c", "u.s", "u.k",
+    "u.n", "e.u", "u.s.a", "r.i.p", "p.s", "a.k.a", "misc", "temp", "gal", "tbsp", "tsp", "mi",
 ];
 // "in." and "sec." and "co." end sentences as words do; the next word decides.
 

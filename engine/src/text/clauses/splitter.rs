@@ -404,6 +404,8 @@ impl ClauseSplitter {
                 ',' if c.is_numeric() && before > 0 && self.pending[before - 1].is_numeric() => return,
                 ',' => Rank::Comma,
                 ';' | ':' | '—' => Rank::Strong,
+                // "July 26 – August 11" and "1 - 10" stay whole.
+                '-' | '–' if spaced && before > 1 && self.pending[before - 2].is_numeric() => return,
                 '-' | '–' if spaced => Rank::Strong,
                 _ if matches!(c, '-' | '–' | '—' | ')' | '&' | '+' | '=' | '/' | '%') => return,
                 _ => Rank::Space,

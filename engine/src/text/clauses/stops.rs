@@ -179,7 +179,8 @@ impl Candidate {
 
     fn decide_dot(&self, first: char, before: &[char], complete: bool) -> Verdict {
         let yes_if = |yes: bool| if yes { Verdict::Yes } else { Verdict::No };
-        let lower = first.is_lowercase();
+        // "10 a.m. - 4 p.m." and "Sat. & Sun." go on as before a small letter.
+        let lower = first.is_lowercase() || "-–—&+=/".contains(first);
         let starter = |complete: bool| match complete {
             true => yes_if(starts_sentences(&self.next)),
             false => Verdict::Wait,
@@ -194,7 +195,17 @@ impl Candidate {
                 let named = previous_word(before, start).starts_with(|c: char| c.is_uppercase());
                 return if named && !lower { starter(complete) } else { Verdict::No };
             }
-            Some(Abbreviation::BeforeNumber) => return yes_if(!lower && !first.is_numeric()),
+            Some(Abbreviation::BeforeNumber) => {
+                // "vol. II" and "fig. A", but "No. I won't."
+                let numeral = |c: char| "IVXLC".contains(c);
+                let letter = self.next.len() == 1 && token.to_lowercase() != "no";
+                let numbered = letter || self.next.len() > 1 && self.next.chars().all(numeral);
+                return match first.is_uppercase() {
+                    true if complete => yes_if(!numbered),
+                    true if numeral(first) || letter => Verdict::Wait,
+                    _ => yes_if(!lower && !first.is_numeric()),
+                };
+            }
             Some(Abbreviation::EndsAtCapital) => return yes_if(!lower),
             Some(Abbreviation::DayHalf) if first.is_uppercase() => {
                 return if complete { yes_if(!follows_time(&self.next)) } else { Verdict::Wait };
@@ -210,7 +221,7 @@ impl Candidate {
         if is_initials(&token) && token != "I" {
             return if first.is_uppercase() { starter(complete) } else { yes_if(!lower) };
         }
-        if lower && self.gap == Gap::Space {
+        if first.is_lowercase() && self.gap == Gap::Space {
             // A sentence does not start small, unless this writer's sentences do.
             let small = before.iter().find(|c| c.is_alphabetic()).is_some_and(|c| c.is_lowercase());
             return yes_if(small && !self.quoted);

@@ -1,0 +1,325 @@
+//! Quantities: a number, its multiplier, its unit or percent sign, spans and products of them.
+
+use super::numbers::{self, Numeral, SCALE_WORDS};
+use super::scan::{Scan, Spoken};
+use super::{Locale, units};
+
+/// A number with sign and multiplier.
+struct Quantity {
+    number: Numeral,
+    sign: &'static str,
+    scale: &'static str,
+    next: usize,
+}
+
+impl Quantity {
+    fn read(scan: &Scan, i: usize) -> Option<Self> {
+        let sign = numbers::sign(scan, i);
+        let number = Numeral::read(scan, i + usize::from(sign.is_some()))?;
+        let (scale, next) = scale(scan, number.next).unwrap_or(("", number.next));
+        Some(Self { number, sign: sign.unwrap_or(""), scale, next })
+    }
+
+    fn words(&self, locale: Locale) -> String {
+        let space = if self.scale.is_empty() { "" } else { " " };
+        format!("{}{}{space}{}", self.sign, self.number.words(locale), self.scale)
+    }
+
+    fn is_one(&self) -> bool {
+        self.number.is_one() && self.scale.is_empty()
+    }
+}
+
+/// "10k", "2.5M", "7B": a multiplier glued to the number; "5 million" after a space.
+fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
+    if let Some(word) = scan.word_after(i) {
+        return SCALE_WORDS.iter().find(|w| **w == word).map(|w| (*w, i + 2));
+    }
+    let word = scan.word(i)?;
+    // "4K video", "5K race", "a 24K ring" keep their letter.
+    let noun = scan.word_after(i + 1).unwrap_or_default();
+    let named = matches!(
+        noun,
+        "video"
+            | "TV"
+            | "display"
+            | "monitor"
+            | "resolution"
+            | "run"
+            | "race"
+            | "ring"
+            | "gold"
+            | "screen"
+            | "footage"
+            | "TVs"
+    );
+    // "Gate 12B", "Qwen 7B" by its neighbour: a letter, not a multiplier.
+    let lettered = i > 1 && scan.word_before(i - 1).is_some_and(|w| LETTERED.contains(&w));
+    if !scan.ends(i + 1) || named || lettered || scan.is_mark(i + 1, "-") && scan.word(i + 2).is_some() {
+        return None;
+    }
+    let scale = match word {
+        "k" | "K" => "thousand",
+        "M" | "mn" => "million",
+        "B" | "bn" => "billion",
+        "T" | "tn" => "trillion",
+        _ => return None,
+    };
+    Some((scale, i + 1))
+}
+
+/// Nouns that are numbered with a letter behind.
+const LETTERED: &[&str] = &[
+    "Gate",
+    "gate",
+    "Room",
+    "room",
+    "Seat",
+    "seat",
+    "Row",
+    "Apt",
+    "Apartment",
+    "apartment",
+    "Unit",
+    "Suite",
+    "Exit",
+    "exit",
+    "Block",
+    "Building",
+    "Platform",
+    "Section",
+    "Figure",
+    "Table",
+    "Grade",
+    "Class",
+    "Appendix",
+    "Exhibit",
+    "Flat",
+];
+
+/// Any quantity with a unit, percent sign or multiplier, any span, product or score.
+pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
+    if !scan.starts(i) {
+        return None;
+    }
+    if scan.digits(i).is_some()
+        && let Some(spoken) = feet_and_inches(scan, i).or_else(|| product(scan, i)).or_else(|| ratio(scan, i))
+    {
+        return Some(spoken);
+    }
+    let first = Quantity::read(scan, i)?;
+    span(scan, i, &first).or_else(|| single(scan, i, &first)).or_else(|| {
+        // "5 million", "10k", "18+"
+        let plus = scan.is_mark(first.next, "+")
+            && scan.ends(first.next + 1)
+            && scan.mark(first.next + 1) != Some('+');
+        match plus {
+            true => Spoken::new(first.next + 1, format!("{} plus", first.words(scan.locale))),
+            false if first.scale.is_empty() => None,
+            false => Spoken::new(first.next, first.words(scan.locale)),
+        }
+    })
+}
+
+/// What a quantity is counted in.
+struct Tail {
+    one: String,
+    many: String,
+    next: usize,
+}
+
+fn tail(scan: &Scan, i: usize) -> Option<Tail> {
+    let at = scan.skip_space(i);
+    if scan.is_mark(at, "%") {
+        return Some(Tail { one: "percent".into(), many: "percent".into(), next: at + 1 });
+    }
+    if scan.is_mark(at, "‰") {
+        return Some(Tail { one: "per mille".into(), many: "per mille".into(), next: at + 1 });
+    }
+    // "2x + 1" is algebra.
+    let algebra = scan.equation || scan.is_mark(scan.skip_space(i + 1), "+-−*/^=");
+    if at == i && !algebra && (scan.is_mark(i, "×") || scan.is_word(i, "x")) && scan.ends(i + 1) {
+        return Some(Tail { one: "time".into(), many: "times".into(), next: i + 1 });
+    }
+    // "5-km run": the hyphen makes it an adjective.
+    if scan.is_mark(i, "-") && scan.word(i + 1).is_some() {
+        let unit = units::read(scan, i + 1)
+            .filter(|u| scan.is_space(u.next) && !matches!(scan.text(i + 1), "in" | "h" | "m"))?;
+        return Some(Tail { many: unit.one.clone(), one: unit.one, next: unit.next });
+    }
+    let unit = units::read(scan, i)?;
+    Some(Tail { one: unit.one, many: unit.many, next: unit.next })
+}
+
+/// `16GB`, `5 km/h`, `0.5%`, `-5°C`, `3x`.
+fn single(scan: &Scan, i: usize, quantity: &Quantity) -> Option<Spoken> {
+    let tail = tail(scan, quantity.next)?;
+    let singular = quantity.is_one() || units::adjectival(scan, i, tail.next);
+    let unit = if singular { tail.one } else { tail.many };
+    Spoken::new(tail.next, format!("{} {unit}", quantity.words(scan.locale)))
+}
+
+/// `40-60°C`, `5–10 min`, `5%-10%`, `2-3x`, `10–12`, `3-2`, `5 - 10`.
+fn span(scan: &Scan, i: usize, first: &Quantity) -> Option<Spoken> {
+    let own = tail(scan, first.next).filter(|t| scan.is_mark(t.next, "-–"));
+    let from = own.as_ref().map_or(first.next, |t| t.next);
+    let dash = scan.skip_space(from);
+    let spaced = dash > from;
+    if !scan.is_mark(dash, "-–") || spaced != scan.is_space(dash + 1) {
+        return None;
+    }
+    // "7 - 3 = 4" is a subtraction.
+    if spaced && (scan.equation || own.is_some()) {
+        return None;
+    }
+    let last = Quantity::read(scan, dash + 1 + usize::from(spaced))?;
+    if !last.sign.is_empty() && last.sign != "minus " {
+        return None;
+    }
+    if let (Some(low), Some(high)) = (first.number.value(), last.number.value())
+        && spaced
+        && high <= low
+    {
+        return None;
+    }
+    let (from_words, to_words) = (first.words(scan.locale), last.words(scan.locale));
+    if let Some(unit) = tail(scan, last.next) {
+        // "5km–10mi" says both.
+        let both = own.filter(|own| own.many != unit.many);
+        let middle = both.map_or(String::new(), |own| format!(" {}", own.many));
+        let name = if units::adjectival(scan, i, unit.next) { unit.one } else { unit.many };
+        return Spoken::new(unit.next, format!("{from_words}{middle} to {to_words} {name}"));
+    }
+    if own.is_some()
+        || !scan.ends(last.next)
+        || scan.is_mark(last.next, "-–/") && scan.digits(last.next + 1).is_some()
+    {
+        return None;
+    }
+    let padded = |q: &Quantity| q.number.int.len() > 1 && q.number.int.starts_with('0');
+    if padded(first) || padded(&last) {
+        return None;
+    }
+    // "5-3=2" is a subtraction.
+    if scan.is_mark(scan.skip_space(last.next), "=") || scan.is_mark(last.next, "+*/^×") {
+        return None;
+    }
+    match scan.span(i, last.next) {
+        "10-4" => return Spoken::new(last.next, "ten four"),
+        "50-50" => return Spoken::new(last.next, "fifty-fifty"),
+        _ => {}
+    }
+    if matches!(scan.word_before(i), Some("Boeing" | "Airbus" | "Embraer")) {
+        let code = |q: &Quantity| numbers::code(&q.number.int, scan.locale);
+        return Spoken::new(last.next, format!("{} {}", code(first), code(&last)));
+    }
+    let plain = |q: &Quantity| {
+        let bare = q.number.frac.is_none() && !q.number.grouped && q.scale.is_empty() && q.sign.is_empty();
+        if bare { numbers::integer(&q.number.int, scan.locale) } else { q.words(scan.locale) }
+    };
+    Spoken::new(last.next, format!("{} to {}", plain(first), plain(&last)))
+}
+
+/// `5'11"`, `6′ 2″`, `6'2`, `12″`.
+fn feet_and_inches(scan: &Scan, i: usize) -> Option<Spoken> {
+    let feet = scan.digits(i)?;
+    let words = |digits: &str| numbers::cardinal(digits, scan.locale);
+    let inch_mark = |k: usize| scan.is_mark(k, "\"″");
+    if scan.is_mark(i + 1, "″") {
+        let name = if feet == "1" || units::adjectival(scan, i, i + 2) { "inch" } else { "inches" };
+        return Spoken::new(i + 2, format!("{} {name}", words(feet)));
+    }
+    if !scan.is_mark(i + 1, "'′") {
+        return None;
+    }
+    let at = scan.skip_space(i + 2);
+    if let Some(inches) = scan.digits(at).filter(|d| d.len() <= 2)
+        && (at == i + 2 || inch_mark(at + 1))
+        && scan.ends(at + 1)
+    {
+        let next = at + 1 + usize::from(inch_mark(at + 1));
+        return Spoken::new(next, format!("{} foot {}", words(feet), words(inches)));
+    }
+    if scan.is_mark(i + 1, "′") && scan.ends(i + 2) {
+        let name = if feet == "1" { "foot" } else { "feet" };
+        return Spoken::new(i + 2, format!("{} {name}", words(feet)));
+    }
+    None
+}
+
+/// `4x4`, `1920×1080`, `5 x 10 cm`, `2 × 3 × 4 m`.
+fn product(scan: &Scan, i: usize) -> Option<Spoken> {
+    let first = Numeral::read(scan, i)?;
+    let mut sides = vec![first.clone()];
+    let mut next = first.next;
+    let mut spaced = false;
+    while sides.len() < 4 {
+        let at = scan.skip_space(next);
+        let by = scan.is_mark(at, "×") || matches!(scan.text(at), "x" | "X");
+        let after = scan.skip_space(at + 1);
+        let Some(side) = Numeral::read(scan, after).filter(|_| by && (at > next) == (after > at + 1)) else {
+            break;
+        };
+        spaced |= at > next;
+        next = side.next;
+        sides.push(side);
+    }
+    if sides.len() < 2 {
+        return None;
+    }
+    if scan.is_mark(next, "^²³⁰¹⁴⁵⁶⁷⁸⁹⁻") {
+        return None; // "3×10^8"
+    }
+    let unit = units::read(scan, next);
+    // With spaces and no unit it is a multiplication, unless it is written with a letter.
+    let letter = matches!(scan.text(scan.skip_space(first.next)), "x" | "X");
+    if spaced && unit.is_none() && (scan.equation || !letter) || !scan.ends(next) && unit.is_none() {
+        return None;
+    }
+    let big = sides.iter().any(|s| s.int.len() >= 3 && s.frac.is_none());
+    let words: Vec<String> = sides
+        .iter()
+        .map(|side| match unit.is_none() && big && !side.grouped && side.frac.is_none() {
+            true => numbers::code(&side.int, scan.locale),
+            false => side.words(scan.locale),
+        })
+        .collect();
+    let mut words = words.join(" by ");
+    if let Some(unit) = unit {
+        next = unit.next;
+        words = format!("{words} {}", unit.many);
+    }
+    Spoken::new(next, words)
+}
+
+/// `16:9`, `5:1`, `1:1`: what is not a time.
+fn ratio(scan: &Scan, i: usize) -> Option<Spoken> {
+    let first = scan.digits(i)?;
+    if !scan.is_mark(i + 1, ":") || !scan.ends(i + 3) || scan.is_mark(i + 3, ":") {
+        return None;
+    }
+    let last = scan.digits(i + 2)?;
+    let words = |digits: &str| numbers::cardinal(digits, scan.locale);
+    let verse = scan.word_before(i).is_some_and(|w| BOOKS.contains(&w));
+    let shape = matches!(scan.span(i, i + 3), "16:9" | "4:3" | "21:9" | "16:10" | "9:16");
+    let middle = if verse {
+        ""
+    } else if shape {
+        " by"
+    } else {
+        " to"
+    };
+    if last.len() == 2 && first.len() <= 2 && !verse && !shape {
+        return None; // a time, which comes later
+    }
+    Spoken::new(i + 3, format!("{}{middle} {}", words(first), words(last)))
+}
+
+/// Books with verses: "John 3:16".
+#[rustfmt::skip]
+const BOOKS: &[&str] = &[
+    "Genesis", "Exodus", "Leviticus", "Numbers", "Deuteronomy", "Joshua", "Judges", "Samuel", "Kings", "Psalm", "Psalms",
+    "Proverbs", "Ecclesiastes", "Isaiah", "Jeremiah", "Ezekiel", "Daniel", "Matthew", "Mark", "Luke", "John", "Acts",
+    "Romans", "Corinthians", "Galatians", "Ephesians", "Philippians", "Colossians", "Hebrews", "James", "Peter",
+    "Revelation", "Quran", "Surah",
+];

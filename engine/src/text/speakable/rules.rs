@@ -1,0 +1,107 @@
+//! Plain text to words: at each token the first rule that knows it decides.
+
+use super::output::Output;
+use super::scan::{Kind, Scan, Spoken};
+use super::{
+    Locale, abbreviations, acronyms, dates, fractions, idioms, measures, money, numbers, phones, roman,
+    scripts, symbols, times, versions, web,
+};
+
+type Rule = fn(&Scan, usize) -> Option<Spoken>;
+
+/// Most specific first: a rule sees only what those before it left.
+const RULES: &[Rule] = &[
+    scripts::rule,
+    idioms::rule,
+    web::rule,
+    phones::rule,
+    money::rule,
+    dates::rule,
+    times::rule,
+    versions::rule,
+    numbers::scientific,
+    numbers::ordinals,
+    fractions::rule,
+    abbreviations::house_number,
+    measures::rule,
+    acronyms::mixed,
+    roman::rule,
+    abbreviations::rule,
+    numbers::number,
+    acronyms::rule,
+    symbols::rule,
+];
+
+/// The words of one clause of plain text, with basic punctuation; "" if there are none.
+pub(super) fn speak(text: &str, locale: Locale) -> String {
+    let scan = Scan::new(text, locale);
+    let mut out = Output::default();
+    let mut i = 0;
+    while i < scan.len() {
+        if let Some(spoken) = RULES.iter().find_map(|rule| rule(&scan, i)) {
+            out.words(&spoken.words);
+            // A rule that took nothing would never end; each takes a token at least.
+            let next = spoken.next.max(i + 1);
+            // The full stop of an abbreviation is the sentence's as well.
+            if scan.is_mark(next - 1, ".") && !spoken.words.is_empty() && scan.is_last(next) {
+                out.stop('.');
+            }
+            i = next;
+            continue;
+        }
+        match scan.kind(i) {
+            Some(Kind::Word) => out.words(scan.text(i)),
+            Some(Kind::Digits) => out.words(&numbers::integer(scan.text(i), locale)),
+            Some(Kind::Mark(mark)) => punctuation(&scan, i, mark, &mut out),
+            _ => {}
+        }
+        i += 1;
+    }
+    out.finish()
+}
+
+fn punctuation(scan: &Scan, i: usize, mark: char, out: &mut Output) {
+    let said = |k: usize| matches!(scan.kind(k), Some(Kind::Word | Kind::Digits));
+    let inside = i > 0 && said(i - 1) && said(i + 1);
+    let spaced = i > 0 && scan.is_space(i - 1) && scan.is_space(i + 1);
+    match mark {
+        '.' if scan.is_mark(i + 1, ".") || i > 0 && scan.is_mark(i - 1, ".") => out.stop('…'),
+        // "foo.bar" is a name, "end.Next" a missing space.
+        '.' if inside && scan.word(i + 1).is_some_and(|w| w.starts_with(char::is_lowercase)) => {
+            out.words("dot")
+        }
+        ':' if inside || scan.is_mark(i + 1, ":") || i > 0 && scan.is_mark(i - 1, ":") => {}
+        '.' | ',' | ';' | ':' | '!' | '?' | '…' => out.stop(mark),
+        '¡' | '¿' => {}
+        '-' if inside => out.hyphen(),
+        '-' if spaced => out.dash(),
+        '-' if scan.is_mark(i + 1, "-") && i > 0 && said(i - 1) && said(i + 2) => out.dash(),
+        '–' if inside => {
+            let capital = |k: usize| scan.word(k).is_some_and(|w| w.starts_with(char::is_uppercase));
+            if capital(i - 1) && capital(i + 1) { out.words("to") } else { out.hyphen() }
+        }
+        '–' if spaced => out.dash(),
+        '—' => out.dash(),
+        '|' | '•' | '·' if spaced => out.stop(','),
+        '"' => out.quote(scan.starts_run(i)),
+        '(' => out.open_bracket(),
+        ')' => out.close_bracket(),
+        '\'' if possessive(scan, i) => out.possessive(),
+        '\'' if contraction(scan, i) => out.apostrophe(),
+        _ => {}
+    }
+}
+
+/// "the dogs' toys"
+fn possessive(scan: &Scan, i: usize) -> bool {
+    let plural = i > 0 && scan.word(i - 1).is_some_and(|w| w.ends_with('s'));
+    plural && scan.word_after(i + 1).is_some()
+}
+
+/// "'em", "'tis", "'cause"
+fn contraction(scan: &Scan, i: usize) -> bool {
+    scan.starts_run(i)
+        && scan.word(i + 1).is_some_and(|w| {
+            matches!(w.to_lowercase().as_str(), "em" | "tis" | "twas" | "cause" | "til" | "bout" | "round")
+        })
+}

@@ -1,0 +1,287 @@
+//! Operators and signs, by what stands on both sides; what has no meaning in speech is dropped.
+
+use super::scan::{Kind, Scan, Spoken};
+use super::{numbers, units};
+
+/// What stands beside an operator.
+fn is_operand(scan: &Scan, i: usize) -> bool {
+    match scan.kind(i) {
+        Some(Kind::Digits) => true,
+        Some(Kind::Word) => scan.text(i).chars().count() <= 2,
+        Some(Kind::Foreign(_)) => scan.text(i).chars().count() <= 2,
+        Some(Kind::Mark(c)) => "()√∞°²³⁰ⁿ$€£%½¼¾π".contains(c),
+        _ => false,
+    }
+}
+
+struct Sides {
+    /// A space stands on both sides.
+    spaced: bool,
+    /// Operands on both sides.
+    operands: bool,
+    /// Anything said on both sides.
+    both: bool,
+    /// Something said on the left.
+    left: bool,
+    /// A number on the right.
+    number: bool,
+}
+
+fn sides(scan: &Scan, i: usize, next: usize) -> Sides {
+    let spaced_left = i > 0 && scan.is_space(i - 1);
+    let left = i.checked_sub(1 + usize::from(spaced_left));
+    let right = scan.skip_space(next);
+    let said = |k: usize| matches!(scan.kind(k), Some(Kind::Word | Kind::Digits | Kind::Foreign(_)));
+    let left_said = left.is_some_and(|l| said(l) || scan.is_mark(l, ")°²³%'\"½."));
+    let sign = usize::from(scan.is_mark(right, "-−+$€£√~."));
+    let right_said = said(right) || is_operand(scan, right) || said(right + sign);
+    Sides {
+        spaced: spaced_left && right > next,
+        operands: left.is_some_and(|l| is_operand(scan, l))
+            && (is_operand(scan, right) || is_operand(scan, right + sign)),
+        both: left_said && right_said,
+        left: left_said,
+        number: scan.digits(right + sign).is_some() || scan.digits(right).is_some(),
+    }
+}
+
+/// Operators of two and three characters, longest first: the characters and their meaning.
+const COMPOUND: &[(&str, &str)] = &[
+    ("<=>", "is compared with"),
+    ("===", "equals"),
+    ("!==", "is not equal to"),
+    ("==", "equals"),
+    ("!=", "is not equal to"),
+    ("<=", "≤"),
+    (">=", "≥"),
+    ("=>", "→"),
+    ("->", "→"),
+    ("<-", "←"),
+    ("+=", "plus equals"),
+    ("-=", "minus equals"),
+    ("&&", "and"),
+    ("||", "or"),
+    ("**", "^"),
+    ("+-", "±"),
+    ("+/-", "±"),
+];
+
+/// Any mark that is neither punctuation nor part of a number.
+pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
+    let c = scan.mark(i)?;
+    for (written, meaning) in COMPOUND {
+        if c == written.chars().next().unwrap_or_default()
+            && scan.rest(i).starts_with(written)
+            && let Some(next) = scan.after_bytes(i, written.len())
+        {
+            let sides = sides(scan, i, next);
+            return match meaning.chars().next().filter(|c| !c.is_alphabetic()) {
+                Some(sign) => operator(scan, sign, i, next, &sides).or_else(|| Spoken::new(next, "")),
+                None => Spoken::new(next, if sides.both { *meaning } else { "" }),
+            };
+        }
+    }
+    let next = i + 1;
+    operator(scan, c, i, next, &sides(scan, i, next))
+}
+
+fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Option<Spoken> {
+    let say = |words: &str| Spoken::new(next, words);
+    let when = |yes: bool, words: &str| say(if yes { words } else { "" });
+    match c {
+        '+' if sides.operands || sides.spaced && sides.both => say("plus"),
+        // "A+", "O+"
+        '+' => when(sides.left && i > 0 && scan.text(i - 1).len() == 1 && scan.ends(next), "plus"),
+        '=' => when(sides.both, "equals"),
+        '-' | '−' if sides.operands && (sides.spaced || scan.equation && !is_hyphen(scan, i)) => {
+            say("minus")
+        }
+        // "an A- grade"
+        '-' if i > 0
+            && scan.starts_run(i - 1)
+            && is_grade(scan.text(i - 1))
+            && !scan.is_mark(next, "-")
+            && scan.ends(next) =>
+        {
+            say("minus")
+        }
+        '−' => when(sides.both || sides.number, "minus"),
+        '*' | '×' | '·' | '⋅' | '∙' => when(sides.operands && sides.both, "times"),
+        '÷' => when(sides.both, "divided by"),
+        '/' => slash(scan, i, sides),
+        '^' => power(scan, i, next, sides),
+        '²' | '³' | '¹' | '⁰'..='⁻' | 'ⁿ' => superscript(scan, i),
+        '±' => say("plus or minus"),
+        '<' => comparison(next, sides, "less than", "less than"),
+        '>' if menu(scan, i, sides) => say("then"),
+        '>' => comparison(next, sides, "greater than", "more than"),
+        '≤' => comparison(next, sides, "less than or equal to", "at most"),
+        '≥' => comparison(next, sides, "greater than or equal to", "at least"),
+        '≪' => when(sides.both, "is much less than"),
+        '≫' => when(sides.both, "is much greater than"),
+        '≈' | '≅' | '≃' | '∼' if sides.left && sides.both => say("is about"),
+        '≈' | '≅' | '≃' | '∼' | '~' => when(sides.number, "about"),
+        '≠' => when(sides.both, "is not equal to"),
+        '≡' => when(sides.both, "is equivalent to"),
+        '∝' => when(sides.both, "is proportional to"),
+        '→' | '⇒' | '➜' | '➔' | '⟶' | '⟹' | '➡' => when(sides.both, "to"),
+        '←' | '⇐' => when(sides.both, "from"),
+        '↔' | '⇔' => when(sides.both, "and"),
+        '↑' => when(sides.number, "up"),
+        '↓' => when(sides.number, "down"),
+        '√' => when(sides.number || is_operand(scan, scan.skip_space(next)), "the square root of"),
+        '∞' => say("infinity"),
+        '∑' => say("the sum of"),
+        '∏' => say("the product of"),
+        '∫' => say("the integral of"),
+        '∂' => say("partial"),
+        '∇' => say("the gradient of"),
+        '∈' => say("in"),
+        '∉' => say("not in"),
+        '⊂' | '⊆' => say("is a subset of"),
+        '∪' => say("union"),
+        '∩' => say("intersection"),
+        '∅' => say("the empty set"),
+        '∀' => say("for all"),
+        '∃' => say("there exists"),
+        '¬' => say("not"),
+        '∧' => say("and"),
+        '∨' => say("or"),
+        '∴' => say("therefore"),
+        '∵' => say("because"),
+        '&' => when(sides.both, "and"),
+        '@' => when(sides.both || sides.number, "at"),
+        '%' => when(sides.left, "percent"),
+        '°' => when(sides.left, "degrees"),
+        '§' => when(sides.number, "section"),
+        '#' => number_sign(scan, next),
+        '′' => when(i > 0 && scan.text(i - 1).len() == 1 && scan.word(i - 1).is_some(), "prime"),
+        _ => None,
+    }
+}
+
+fn is_grade(text: &str) -> bool {
+    matches!(text, "A" | "B" | "C" | "D")
+}
+
+/// "12-month" keeps its hyphen in an equation too.
+fn is_hyphen(scan: &Scan, i: usize) -> bool {
+    scan.word(i + 1).is_some_and(|w| w.len() > 1) || i > 0 && scan.word(i - 1).is_some_and(|w| w.len() > 1)
+}
+
+fn comparison(next: usize, sides: &Sides, between: &str, before: &str) -> Option<Spoken> {
+    match () {
+        () if sides.both => Spoken::new(next, format!("is {between}")),
+        () if sides.number => Spoken::new(next, before),
+        () => Spoken::new(next, ""),
+    }
+}
+
+/// "Settings > Privacy"
+fn menu(scan: &Scan, i: usize, sides: &Sides) -> bool {
+    let capital = |k: usize| scan.word(k).is_some_and(|w| w.len() > 2 && w.starts_with(char::is_uppercase));
+    sides.spaced && capital(i + 2) && i >= 2 && scan.word(i - 2).is_some_and(|w| w.len() > 2)
+}
+
+/// `#4`, and the range `#4–6`.
+fn number_sign(scan: &Scan, at: usize) -> Option<Spoken> {
+    let Some(digits) = scan.digits(at).filter(|_| scan.ends(at + 1)) else { return Spoken::new(at, "") };
+    Spoken::new(at + 1, format!("number {}", numbers::cardinal(digits, scan.locale)))
+}
+
+/// Between numbers a division, between words a choice, between letters nothing.
+fn slash(scan: &Scan, i: usize, sides: &Sides) -> Option<Spoken> {
+    let next = i + 1;
+    if i == 0 || !sides.both {
+        return Spoken::new(next, "");
+    }
+    if sides.spaced && sides.operands {
+        return Spoken::new(next, "divided by");
+    }
+    let lower = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().all(char::is_lowercase));
+    let name = |k: usize| scan.word(k).is_some_and(|w| w.len() > 2 && w.chars().any(char::is_lowercase));
+    let (left, right) = if sides.spaced { (i.saturating_sub(2), i + 2) } else { (i - 1, i + 1) };
+    let choice = lower(left) && lower(right) || name(left) && name(right);
+    if choice {
+        return Spoken::new(next, "or");
+    }
+    // "x/y", "(a+b)/2"
+    let over = sides.operands
+        && !sides.spaced
+        && (scan.equation || scan.is_mark(left, ")") || scan.digits(right).is_some());
+    Spoken::new(next, if over { "over" } else { "" })
+}
+
+/// `x^2`, `2^10`, `10^-3`, `x^n`, `x^{n}`.
+fn power(scan: &Scan, i: usize, next: usize, sides: &Sides) -> Option<Spoken> {
+    let base = sides.left || i > 0 && is_operand(scan, i - 1);
+    if !base {
+        return Spoken::new(next, "");
+    }
+    let open = usize::from(scan.is_mark(next, "({"));
+    let minus = scan.is_mark(next + open, "-−");
+    let at = next + open + usize::from(minus);
+    let close =
+        |k: usize| if open == 1 && scan.is_mark(k, ")}") { Some(k + 1) } else { (open == 0).then_some(k) };
+    let sign = if minus { "minus " } else { "" };
+    if let (Some(digits), Some(end)) = (scan.digits(at).filter(|d| d.len() <= 6), close(at + 1)) {
+        let mut spoken = Spoken { next: end, words: exponent(digits, sign, scan) };
+        // "3×10^8 m/s"
+        if scan.digits(i.wrapping_sub(1)).is_some()
+            && let Some(unit) = units::read(scan, end)
+        {
+            spoken = Spoken { next: unit.next, words: format!("{} {}", spoken.words, unit.many) };
+        }
+        return Some(spoken);
+    }
+    if let (Some(word), Some(end)) = (scan.word(at).filter(|w| w.len() <= 2), close(at + 1)) {
+        return Spoken::new(end, format!("to the {sign}{word}"));
+    }
+    Spoken::new(next, if sides.both { "to the" } else { "" })
+}
+
+fn exponent(digits: &str, sign: &str, scan: &Scan) -> String {
+    match (sign, digits) {
+        ("", "2") => "squared".into(),
+        ("", "3") => "cubed".into(),
+        _ => format!("to the {sign}{}", numbers::ordinal(digits, scan.locale)),
+    }
+}
+
+/// `x²`, `10⁻³`; after a word it is the mark of a footnote.
+fn superscript(scan: &Scan, i: usize) -> Option<Spoken> {
+    let (mut digits, mut minus, mut n, mut next) = (String::new(), false, false, i);
+    while let Some(c) = scan.mark(next) {
+        match c {
+            '¹' => digits.push('1'),
+            '²' => digits.push('2'),
+            '³' => digits.push('3'),
+            '⁰' | '⁴'..='⁹' => digits.extend(char::from_digit(c as u32 - 0x2070, 10)),
+            '⁻' => minus = true,
+            'ⁿ' => n = true,
+            '⁺' => {}
+            _ => break,
+        }
+        next += 1;
+        if next - i > 6 {
+            break;
+        }
+    }
+    let next = next.max(i + 1);
+    if i == 0 || !(is_operand(scan, i - 1) || scan.is_mark(i - 1, ")")) {
+        return Spoken::new(next, "");
+    }
+    if scan.digits(i - 1).is_some()
+        && !digits.is_empty()
+        && let Some(unit) = units::read(scan, next)
+    {
+        let power = exponent(&digits, if minus { "minus " } else { "" }, scan);
+        return Spoken::new(unit.next, format!("{power} {}", unit.many));
+    }
+    let sign = if minus { "minus " } else { "" };
+    match () {
+        () if !digits.is_empty() => Spoken::new(next, exponent(&digits, sign, scan)),
+        () if n => Spoken::new(next, "to the n"),
+        () => Spoken::new(next, ""),
+    }
+}
