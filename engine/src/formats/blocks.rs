@@ -226,4 +226,66 @@ mod tests {
         check(TensorType::BF16, &[0x80, 0x3f, 0x00, 0xc0], [1.0, -2.0]);
         check(TensorType::F32, &[1.5f32.to_le_bytes(), (-0.25f32).to_le_bytes()].concat(), [1.5, -0.25]);
     }
+
+    #[derive(serde::Deserialize)]
+    struct Reference {
+        stamp: Stamp,
+        types: std::collections::BTreeMap<String, Blocks>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Stamp {
+        renew: String,
+        scripts: std::collections::BTreeMap<String, String>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Blocks {
+        block_len: usize,
+        block_bytes: usize,
+        blocks: String,
+        values: String,
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        text.as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    /// Random blocks, among them subnormal, infinite and NaN scales, in the `gguf` package.
+    #[test]
+    fn equals_the_gguf_package_bit_for_bit() {
+        use sha2::Digest;
+
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/references");
+        let text = std::fs::read_to_string(folder.join("blocks.json")).unwrap();
+        let reference: Reference = serde_json::from_str(&text).unwrap();
+        let script = std::fs::read(folder.join("blocks.py")).unwrap();
+        let hash: String = sha2::Sha256::digest(&script).iter().map(|byte| format!("{byte:02x}")).collect();
+        let stamp = &reference.stamp;
+        assert_eq!(stamp.scripts["blocks.py"], hash, "blocks.json is stale; run `{}`", stamp.renew);
+
+        let mut seen = 0;
+        for ty in TensorType::ALL {
+            let Some(expected) = reference.types.get(&ty.to_string()) else { continue };
+            seen += 1;
+            assert_eq!(
+                (expected.block_len, expected.block_bytes),
+                (ty.block_len(), ty.block_bytes()),
+                "{ty}"
+            );
+            let (data, values) = (hex(&expected.blocks), hex(&expected.values));
+            let mut out = vec![0.0; values.len() / 4];
+            dequantize(ty, &data, &mut out).unwrap();
+            for (i, (got, bytes)) in out.iter().zip(values.as_chunks::<4>().0).enumerate() {
+                let want = f32::from_le_bytes(*bytes);
+                let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                assert!(same, "{ty} element {i}: {got} where the package has {want}");
+            }
+        }
+        assert_eq!(seen, 10);
+        assert_eq!(reference.types.len(), 10);
+    }
 }

@@ -7,6 +7,10 @@
 //!
 //! | module | file |
 //! |---|---|
+//! | [`gguf`] | GGUF 2 and 3: Qwen, SmolLM2, every llama.cpp model |
+//! | [`safetensors`] | safetensors, whole or in shards |
+//! | [`onnx`] | ONNX initializers and the facts of the graph |
+//! | [`ctranslate2`] | CTranslate2 `model.bin`: Whisper as faster-whisper publishes it |
 //! | [`blocks`] | what the bytes of each [`TensorType`] mean |
 //! | [`testing`] | writers and quantizers for tests, benches and fuzz seeds |
 //!
@@ -28,8 +32,14 @@
 //! reader copies all weights, and three of the four formats need a reader of our own in any case.
 
 pub mod blocks;
+pub mod ctranslate2;
 mod error;
+pub mod gguf;
+mod index;
 mod mapped;
+pub mod onnx;
+mod reader;
+pub mod safetensors;
 mod tensor;
 pub mod testing;
 

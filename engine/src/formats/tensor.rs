@@ -189,7 +189,6 @@ pub trait TensorSource: Send + Sync {
 ///
 /// Resemblance is what `name` shares at its start and at its end: linear, as a hostile file may hold many
 /// long names, and right for what goes wrong in practice (a prefix, a layer number, `weight` for `bias`).
-#[cfg_attr(not(test), expect(dead_code))] // the readers use it
 pub(crate) fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut best: Vec<(usize, &str)> = names
         .filter_map(|candidate| {
