@@ -4,6 +4,7 @@
 //! Results go to stdout, what is said about the work to stderr. The program ends with 0, with 1 and a line
 //! that says what went wrong and what to do, or with 2 if it was called wrongly.
 
+mod check;
 mod commands;
 
 use std::io::{self, IsTerminal};
@@ -44,6 +45,8 @@ enum Command {
     /// Show, convert and compare latency reports.
     #[command(subcommand)]
     Report(commands::report::ReportCommand),
+    /// Compare each model with its stored reference.
+    Check(commands::check::CheckArgs),
 }
 
 impl Command {
@@ -51,6 +54,7 @@ impl Command {
         match self {
             Self::Models(command) => commands::models::run(command),
             Self::Report(command) => commands::report::run(command),
+            Self::Check(args) => commands::check::run(args),
         }
     }
 }

@@ -1,4 +1,5 @@
 //! The headless commands, one module each.
 
+pub(crate) mod check;
 pub(crate) mod models;
 pub(crate) mod report;

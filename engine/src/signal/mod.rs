@@ -1,1 +1,5 @@
 //! Windows, STFT and mel spectrograms.
+
+mod mel;
+
+pub use mel::{LogMel, mel_filters};

@@ -1,0 +1,105 @@
+//! Whisper against CTranslate2 in f32.
+
+use anyhow::Result;
+use repartee_engine::backends::Backend;
+use repartee_engine::models::whisper::{DecodeOptions, Whisper};
+use serde_json::Value;
+
+use super::clips::{Arrays, clip, floats, whole};
+use super::{Row, largest_difference};
+
+/// The files of a Whisper model in the cache.
+pub(crate) fn load(model: &str, backend: &dyn Backend) -> Result<Whisper> {
+    let file = |name| repartee_models::resolve(model, name);
+    Ok(Whisper::load(file("model.bin")?, file("tokenizer.json")?, file("config.json")?, backend)?)
+}
+
+pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
+    let (json, bytes): (&str, &[u8]) = match model {
+        "whisper-base" => (
+            include_str!("../../../tests/references/whisper-base.json"),
+            include_bytes!("../../../tests/references/whisper-base.bin"),
+        ),
+        _ => (
+            include_str!("../../../tests/references/whisper-tiny.en.json"),
+            include_bytes!("../../../tests/references/whisper-tiny.en.bin"),
+        ),
+    };
+    let reference: Value = serde_json::from_str(json)?;
+    let arrays = Arrays { index: &reference["bin"]["arrays"], bytes };
+    let fixed = whole(&reference["fixed_ids"]);
+    let mut whisper = load(model, backend)?;
+    let (mels, width, vocabulary) = {
+        let c = whisper.config();
+        (c.mels, c.width, c.vocabulary)
+    };
+    let pick = |from: &[f32], columns: usize, rows: &[usize]| -> Vec<f32> {
+        rows.iter().flat_map(|&r| from[r * columns..(r + 1) * columns].to_vec()).collect()
+    };
+    let mut rows = Vec::new();
+    for name in ["two_cities_6s", "beckett", "capital", "egg", "zeros_3s"] {
+        let samples = clip(name)?;
+        for context in ["full", "short"] {
+            let expected = &reference["clips"][name][context];
+            let key = format!("{name}/{context}");
+            let row =
+                |what: &str, measured, limit| Row::new(model, format!("{key}: {what}"), measured, limit);
+
+            let total = expected["samples"].as_u64().unwrap_or(0) as usize;
+            let mel = whisper.log_mel(&samples, total);
+            let mel_rows = pick(&mel, mels, &whole(&expected["mel_frames"]));
+            // Two f32 transforms of the same signal differ by some 1e-5 near the floor.
+            let off = largest_difference(&mel_rows, &arrays.get(&format!("mel/{key}"))?);
+            rows.push(row("log-mel", off, 1e-4));
+
+            let mut encoded = Vec::new();
+            whisper.encode(&mel, Some(&mut encoded), None)?;
+            let encoder_rows = pick(&encoded, width, &whole(&expected["encoder_rows"]));
+            let off = largest_difference(&encoder_rows, &arrays.get(&format!("encoder/{key}"))?);
+            rows.push(row("encoder", off, 1e-3));
+
+            let unsuppressed = &expected["unsuppressed"];
+            let ids: Vec<u32> = whole(&unsuppressed["ids"]).iter().map(|&i| i as u32).collect();
+            let steps = unsuppressed["top_ids"].as_array().map_or(0, Vec::len);
+            let logits = whisper.forced_logits("en", &ids[..steps.saturating_sub(1).min(ids.len())])?;
+            let mut picked = Vec::new();
+            for step in logits.chunks_exact(vocabulary) {
+                picked.extend(fixed.iter().map(|&i| step[i]));
+            }
+            let off = largest_difference(&picked, &arrays.get(&format!("logits_fixed/{key}"))?);
+            // Logits are some tens: four digits of them.
+            rows.push(row("decoder logits", off, 5e-3));
+
+            let decoded = whisper.decode(&DecodeOptions::default(), None)?;
+            let greedy = &expected["greedy"];
+            let same = whole(&greedy["ids"]).iter().map(|&i| i as u32).eq(decoded.ids.iter().copied());
+            let text = whisper.tokenizer().decode(&decoded.ids)?;
+            rows.push(row("tokens", if same { 0.0 } else { 1.0 }, 0.0).note(text.trim().to_owned()));
+            let numbers = [decoded.mean_logprob, decoded.no_speech];
+            let truth =
+                [&greedy["score"], &greedy["no_speech_prob"]].map(|v| v.as_f64().unwrap_or(f64::NAN) as f32);
+            rows.push(row("score and no-speech", largest_difference(&numbers, &truth), 2e-3));
+        }
+    }
+    let found = whisper.languages()?;
+    if let Some(expected) = reference["clips"]["zeros_3s"]["languages"].as_array() {
+        // The last clip that was encoded had the short context; languages were taken from the full one.
+        let samples = clip("capital")?;
+        let mel = whisper.log_mel(&samples, repartee_engine::models::whisper::FULL_SAMPLES);
+        whisper.encode(&mel, None, None)?;
+        let found = whisper.languages()?;
+        let expected_capital = &reference["clips"]["capital"]["languages"];
+        let best = found.first().map(|(code, p)| (format!("<|{code}|>"), *p));
+        let truth = floats(&Value::Array(vec![expected_capital[0][1].clone()]));
+        let same =
+            best.as_ref().is_some_and(|(token, _)| Some(token.as_str()) == expected_capital[0][0].as_str());
+        let p = best.map_or(f32::NAN, |(_, p)| p);
+        let off = if same { largest_difference(&[p], &truth) } else { f64::INFINITY };
+        debug_assert!(!expected.is_empty());
+        rows.push(Row::new(model, "capital/full: language", off, 2e-3));
+    } else {
+        let off = if found.is_empty() { 0.0 } else { 1.0 };
+        rows.push(Row::new(model, "English only: no languages", off, 0.0));
+    }
+    Ok(rows)
+}
