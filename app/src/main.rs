@@ -39,6 +39,8 @@ Exit status:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Answer spoken questions.
+    Talk(commands::talk::TalkArgs),
     /// List, fetch, import, check and remove model files.
     #[command(subcommand)]
     Models(commands::models::ModelsCommand),
@@ -47,14 +49,18 @@ enum Command {
     Report(commands::report::ReportCommand),
     /// Compare each model with its stored reference.
     Check(commands::check::CheckArgs),
+    /// Time the models and their ops on this machine.
+    Bench(commands::bench::BenchArgs),
 }
 
 impl Command {
     fn run(self) -> Result<()> {
         match self {
+            Self::Talk(args) => commands::talk::run(args),
             Self::Models(command) => commands::models::run(command),
             Self::Report(command) => commands::report::run(command),
             Self::Check(args) => commands::check::run(args),
+            Self::Bench(args) => commands::bench::run(args),
         }
     }
 }

@@ -10,6 +10,8 @@ mod whisper;
 
 use std::fmt::Write as _;
 
+pub(crate) use llama::load as load_llama;
+
 use anyhow::Result;
 use repartee_engine::backends::Backend;
 

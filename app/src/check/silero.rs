@@ -1,15 +1,13 @@
 //! Silero VAD against onnxruntime.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use repartee_engine::backends::Backend;
-use repartee_engine::formats::safetensors::SafeTensors;
-use repartee_engine::models::silero::{CHUNK_SAMPLES, SileroVad};
+use repartee_engine::models::silero::CHUNK_SAMPLES;
 use serde_json::Value;
 
 use super::clips::{clip, floats};
 use super::{Row, largest_difference};
+use crate::commands::setup;
 
 const MODEL: &str = "silero-vad-v6";
 /// Probabilities: what a threshold of 0.5 does not feel.
@@ -18,8 +16,7 @@ const LIMIT: f64 = 1e-3;
 pub(super) fn check(backend: &dyn Backend) -> Result<Vec<Row>> {
     let reference: Value = serde_json::from_str(include_str!("../../../tests/references/silero.json"))?;
     let reference = &reference["silero_vad_16k.safetensors"];
-    let file = repartee_models::resolve(MODEL, "silero_vad_16k.safetensors")?;
-    let mut vad = SileroVad::load(Arc::new(SafeTensors::open(file)?), backend)?;
+    let mut vad = setup::silero(backend)?;
     let mut rows = Vec::new();
     for name in ["two_cities", "beckett", "capital", "egg", "zeros"] {
         vad.reset();

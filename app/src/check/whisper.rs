@@ -2,17 +2,12 @@
 
 use anyhow::Result;
 use repartee_engine::backends::Backend;
-use repartee_engine::models::whisper::{DecodeOptions, Whisper};
+use repartee_engine::models::whisper::DecodeOptions;
 use serde_json::Value;
 
 use super::clips::{Arrays, clip, floats, whole};
 use super::{Row, largest_difference};
-
-/// The files of a Whisper model in the cache.
-pub(crate) fn load(model: &str, backend: &dyn Backend) -> Result<Whisper> {
-    let file = |name| repartee_models::resolve(model, name);
-    Ok(Whisper::load(file("model.bin")?, file("tokenizer.json")?, file("config.json")?, backend)?)
-}
+use crate::commands::setup;
 
 pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
     let (json, bytes): (&str, &[u8]) = match model {
@@ -28,7 +23,7 @@ pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
     let reference: Value = serde_json::from_str(json)?;
     let arrays = Arrays { index: &reference["bin"]["arrays"], bytes };
     let fixed = whole(&reference["fixed_ids"]);
-    let mut whisper = load(model, backend)?;
+    let mut whisper = setup::whisper(model, backend)?;
     let (mels, width, vocabulary) = {
         let c = whisper.config();
         (c.mels, c.width, c.vocabulary)

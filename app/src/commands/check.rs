@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use repartee_engine::backends::cpu::{Cpu, CpuOptions};
 
+use super::setup::{self, BackendName};
 use crate::check::{MODELS, check, table};
 
 /// Compares each model with its stored reference.
@@ -11,15 +11,18 @@ use crate::check::{MODELS, check, table};
 pub(crate) struct CheckArgs {
     /// Models to compare; all when none is named.
     models: Vec<String>,
+    /// What computes.
+    #[arg(long, value_enum, default_value_t = BackendName::Auto)]
+    backend: BackendName,
 }
 
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: CheckArgs) -> Result<()> {
-    let backend = Cpu::new(CpuOptions::default());
+    let backend = setup::backend(args.backend)?;
     let names = if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models };
     let mut misses = 0;
     for name in &names {
-        let rows = check(name, &backend)?;
+        let rows = check(name, backend.as_ref())?;
         print!("{}", table(&rows));
         misses += rows.iter().filter(|r| !r.passes()).count();
     }

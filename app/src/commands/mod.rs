@@ -1,5 +1,8 @@
 //! The headless commands, one module each.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod models;
 pub(crate) mod report;
+pub(crate) mod setup;
+pub(crate) mod talk;

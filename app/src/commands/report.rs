@@ -59,7 +59,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The facts and statistics of `report` as aligned text.
-fn show(report: &Report) -> String {
+pub(crate) fn show(report: &Report) -> String {
     let machine = &report.machine;
     let mut text = String::new();
     let _ = writeln!(

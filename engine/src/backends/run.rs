@@ -26,6 +26,8 @@ pub struct Run<'a> {
     pub priority: Priority,
     /// Looked at often; a cancelled run changes no state.
     pub cancel: Option<&'a CancelToken>,
+    /// Nanoseconds that each node took are added here, where the backend can tell; only for measuring.
+    pub node_ns: Option<&'a mut Vec<u64>>,
 }
 
 /// Why a run gave no result.

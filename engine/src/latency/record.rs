@@ -30,6 +30,11 @@ impl Marks {
         Self { clock, shared: Arc::new(Shared { ns, cold: AtomicU32::new(0) }) }
     }
 
+    /// The clock's present moment, for [`Self::mark_at`].
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
     /// `mark` is now. Does not allocate, lock or wait.
     pub fn mark(&self, mark: Mark) {
         self.mark_at(mark, self.clock.now_ns());

@@ -1,1 +1,11 @@
 //! What the pipeline calls, whichever model is behind.
+//!
+//! | module | from | to |
+//! |---|---|---|
+//! | [`listen`] | samples | where utterances start, pause and end |
+//! | [`transcribe`] | an utterance | text |
+//! | [`reply`] | a conversation | the answer, piece by piece |
+
+pub mod listen;
+pub mod reply;
+pub mod transcribe;

@@ -7,5 +7,6 @@ pub mod detokenize;
 pub mod pretokenize;
 pub mod speakable;
 pub mod tokenizer;
+mod tokenizer_gguf;
 mod tokenizer_json;
 mod vocabulary;

@@ -15,6 +15,7 @@
 mod exec;
 mod exec_products;
 mod kernels;
+mod measure;
 mod memory;
 mod pack;
 mod plan;
@@ -74,6 +75,12 @@ impl Cpu {
     /// The instruction set in use.
     pub fn instruction_set(&self) -> InstructionSet {
         self.device.set
+    }
+
+    /// GB/s of a plain read of memory and GFLOP/s of a plain multiplication of f32 matrices, with all threads: what
+    /// the models' figures are held against. Takes about a second and 512 MB.
+    pub fn measure(&self) -> (f64, f64) {
+        (measure::read_gb_per_s(&self.device), measure::multiply_gflop_per_s(&self.device))
     }
 
     /// Threads in use, the caller's included.

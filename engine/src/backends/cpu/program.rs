@@ -94,7 +94,7 @@ impl Program for CpuProgram {
         self.graph.nodes.iter().enumerate().map(place).collect()
     }
 
-    fn run(&self, session: &mut Session, run: Run<'_>) -> Result<(), RunError> {
+    fn run(&self, session: &mut Session, mut run: Run<'_>) -> Result<(), RunError> {
         let graph = &self.graph;
         let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
         let Workspace { memory, rows, states, candidates } = &mut *workspace;
@@ -147,8 +147,13 @@ impl Program for CpuProgram {
                 return Err(RunError::Cancelled);
             }
             turn.yield_to_higher();
+            let started = run.node_ns.is_some().then(std::time::Instant::now);
             // SAFETY: places, scratch and states were planned for these shapes; rows are within the maxima.
             unsafe { exec.step(step) };
+            if let (Some(times), Some(started)) = (run.node_ns.as_mut(), started) {
+                times.resize(graph.nodes.len(), 0);
+                times[step.node] += started.elapsed().as_nanos() as u64;
+            }
         }
         if exec.cancelled() {
             return Err(RunError::Cancelled);

@@ -71,6 +71,7 @@ pub struct Llama {
     step: Box<dyn Program>,
     session: Session,
     context: usize,
+    step_bytes: usize,
     /// Tokens in the caches.
     cached: Vec<u32>,
     ids: Vec<i32>,
@@ -98,6 +99,14 @@ impl Llama {
         let parts = [Part::Feed { max: rows }, Part::Prompt { max: rows }, Part::Step];
         let [feed, prompt, step] = parts.map(|part| graph(&config, source.as_ref(), part, context, 1));
         let (feed, prompt, step) = (feed?, prompt?, step?);
+        // Tied tables count once, as the output matrix that they are.
+        let read = |w: &crate::graph::WeightSpec| w.name != "token_embd.weight" || config.output == w.name;
+        let step_bytes = step
+            .weights
+            .iter()
+            .filter(|w| read(w))
+            .filter_map(|w| source.tensor(&w.name).ok().map(|t| t.data.len()))
+            .sum();
         let weights = backend.weight_set(source);
         let session = backend.session(&[&step, &prompt, &feed])?;
         Ok(Self {
@@ -109,6 +118,7 @@ impl Llama {
             template,
             session,
             context,
+            step_bytes,
             cached: Vec::new(),
             ids: Vec::with_capacity(rows),
         })
@@ -280,5 +290,28 @@ impl Llama {
         self.prompt.run(&mut self.session, run)?;
         self.cached.push(tokens[end]);
         Ok(())
+    }
+
+    /// Forgets everything in the caches.
+    pub fn forget(&mut self) {
+        self.keep_common(&[], 0);
+    }
+
+    /// Bytes of weights that one step reads: every matrix and vector, and one row of the embedding table.
+    pub fn step_bytes(&self) -> usize {
+        self.step_bytes
+    }
+
+    /// Op and nanoseconds of each node of one step.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub fn profile(&mut self) -> Result<Vec<(&'static str, u64)>, ModelError> {
+        let mut times = Vec::new();
+        let run = Run { node_ns: Some(&mut times), ..Run::default() };
+        self.step.run(&mut self.session, run)?;
+        self.cached.clear();
+        self.session.truncate(0, 0);
+        Ok(self.step.graph().nodes.iter().map(|n| n.op.name()).zip(times).collect())
     }
 }

@@ -165,7 +165,7 @@ impl Whisper {
     ) -> Result<(), ModelError> {
         let frames = mel.len() / self.config.mels;
         let (lengths, inputs, priority) = ([frames], [Input::F32(mel)], Priority::Transcribe);
-        let mut run = Run { lengths: &lengths, inputs: &inputs, priority, cancel, outputs: &mut [] };
+        let mut run = Run { lengths: &lengths, inputs: &inputs, priority, cancel, ..Run::default() };
         let mut outputs;
         if let Some(out) = encoded {
             outputs = [(0, out)];
@@ -204,6 +204,7 @@ impl Whisper {
             outputs: &mut [(0, &mut self.logits)],
             priority: Priority::Transcribe,
             cancel,
+            ..Run::default()
         };
         self.prompt.run(&mut self.session, run)?;
         // The no-speech test reads the distribution behind the start token.
@@ -251,7 +252,7 @@ impl Whisper {
             inputs: &[Input::I32(&[self.special.start as i32]), Input::F32(&self.biases[0])],
             outputs: &mut [(0, &mut self.logits)],
             priority: Priority::Transcribe,
-            cancel: None,
+            ..Run::default()
         };
         self.prompt.run(&mut self.session, run)?;
         let logits: Vec<f32> = codes.iter().map(|&(_, id)| self.logits[id as usize]).collect();
@@ -293,6 +294,30 @@ impl Whisper {
             out.extend_from_slice(&self.logits);
         }
         Ok(out)
+    }
+
+    /// Op and nanoseconds of each node: the encoder over a clip in its short context, then one decoder step.
+    ///
+    /// # Errors
+    /// As [`Self::encode`] and [`Self::decode`].
+    pub fn profile(&mut self, clip: &[f32]) -> Result<Vec<(&'static str, u64)>, ModelError> {
+        let mel = self.log_mel(clip, short_context(clip.len()));
+        self.encode(&mel, None, None)?;
+        let mut times = Vec::new();
+        let lengths = [mel.len() / self.config.mels];
+        let inputs = [Input::F32(&mel)];
+        let run = Run { lengths: &lengths, inputs: &inputs, node_ns: Some(&mut times), ..Run::default() };
+        self.encoder.run(&mut self.session, run)?;
+        let names = |p: &dyn Program| p.graph().nodes.iter().map(|n| n.op.name()).collect::<Vec<_>>();
+        let mut all: Vec<_> = names(self.encoder.as_ref()).into_iter().zip(times).collect();
+        self.decode(&DecodeOptions { max_tokens: 1, ..DecodeOptions::default() }, None)?;
+        let mut times = Vec::new();
+        let lengths = [self.encoded_rows];
+        let inputs = [Input::F32(&self.biases[2])];
+        let run = Run { lengths: &lengths, inputs: &inputs, node_ns: Some(&mut times), ..Run::default() };
+        self.step.run(&mut self.session, run)?;
+        all.extend(names(self.step.as_ref()).into_iter().zip(times));
+        Ok(all)
     }
 }
 

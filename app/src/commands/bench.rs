@@ -1,0 +1,203 @@
+//! `repartee bench`: how fast each model and each op is here, beside a plain read of memory and a plain multiply.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use repartee_engine::backends::Backend;
+use repartee_engine::backends::cpu::Cpu;
+use repartee_engine::models::llama::{Llama, Sampling};
+use repartee_engine::models::silero::CHUNK_SAMPLES;
+use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper, short_context};
+
+use super::setup::{self, BackendName};
+
+/// Times the models, and with `--ops` every op of them.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Models to time; all that are in the cache when none is named.
+    models: Vec<String>,
+    /// What computes.
+    #[arg(long, value_enum, default_value_t = BackendName::Auto)]
+    backend: BackendName,
+    /// How often each is timed; the median is shown.
+    #[arg(long, default_value_t = 7)]
+    repeats: usize,
+    /// Also show where the time goes, op by op.
+    #[arg(long)]
+    ops: bool,
+    /// A recording for the recognisers; a synthetic one of six seconds when not given.
+    #[arg(long, value_name = "WAV")]
+    clip: Option<PathBuf>,
+}
+
+const MODELS: [&str; 5] =
+    ["silero-vad-v6", "whisper-tiny.en", "whisper-base", "smollm2-135m", "qwen2.5-coder-0.5b"];
+
+/// Median of `repeats` runs after one that is not counted.
+fn median(repeats: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
+    f()?;
+    let mut times = Vec::new();
+    for _ in 0..repeats.max(1) {
+        let start = Instant::now();
+        f()?;
+        times.push(start.elapsed());
+    }
+    times.sort();
+    Ok(times[times.len() / 2])
+}
+
+fn ms(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+#[expect(clippy::print_stdout, reason = "the command's output")]
+pub(crate) fn run(args: BenchArgs) -> Result<()> {
+    let cpu = Cpu::new(Default::default());
+    let (read, multiply) = cpu.measure();
+    println!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
+    let backend = setup::backend(args.backend)?;
+    let names: Vec<String> =
+        if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models.clone() };
+    for name in &names {
+        let lines = match name.as_str() {
+            "silero-vad-v6" => silero(&args)?,
+            "whisper-base" | "whisper-tiny.en" => whisper(name, &args, backend.as_ref())?,
+            "qwen2.5-coder-0.5b" | "smollm2-135m" => llama(name, &args, backend.as_ref(), read)?,
+            other => anyhow::bail!("{other} cannot be timed; known: {}", MODELS.join(", ")),
+        };
+        lines.iter().for_each(|line| println!("{line}"));
+    }
+    Ok(())
+}
+
+fn clip(args: &BenchArgs) -> Result<Vec<f32>> {
+    match &args.clip {
+        Some(path) => setup::read_16k(path),
+        // A buzz with a moving pitch: costs the encoder what speech costs.
+        None => Ok((0..6 * 16_000)
+            .map(|i| {
+                let t = i as f32 / 16_000.0;
+                0.2 * (t * 700.0 + 40.0 * (t * 9.0).sin()).sin()
+            })
+            .collect()),
+    }
+}
+
+fn silero(args: &BenchArgs) -> Result<Vec<String>> {
+    let mut vad = setup::silero(&setup::vad_backend())?;
+    let samples = clip(args)?;
+    let chunks = samples.as_chunks::<CHUNK_SAMPLES>().0;
+    let whole = median(args.repeats, || {
+        for chunk in chunks {
+            vad.chunk(chunk)?;
+        }
+        Ok(())
+    })?;
+    let each = whole.as_secs_f64() * 1e6 / chunks.len().max(1) as f64;
+    Ok(vec![format!("silero-vad-v6: {each:.1} us for a chunk of 512 samples, one thread")])
+}
+
+fn whisper(name: &str, args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
+    let mut whisper: Whisper = setup::whisper(name, backend)?;
+    let samples = clip(args)?;
+    let mut lines = Vec::new();
+    let secs = samples.len() as f64 / 16_000.0;
+    for (what, context) in [("short", short_context(samples.len())), ("30 s", FULL_SAMPLES)] {
+        let mel_time = median(args.repeats, || {
+            whisper.log_mel(&samples, context);
+            Ok(())
+        })?;
+        let mel = whisper.log_mel(&samples, context);
+        let encoder = median(args.repeats, || Ok(whisper.encode(&mel, None, None)?))?;
+        let mut tokens = 0;
+        let decoder = median(args.repeats, || {
+            tokens = whisper.decode(&DecodeOptions { max_tokens: 64, ..Default::default() }, None)?.ids.len();
+            Ok(())
+        })?;
+        lines.push(format!(
+            "{name}, {secs:.2} s clip, {what} context: mel {:.1} + encoder {:.1} + decoder {:.1} ms ({tokens} tokens) = {:.1} ms",
+            ms(mel_time),
+            ms(encoder),
+            ms(decoder),
+            ms(mel_time + encoder + decoder)
+        ));
+    }
+    if args.ops {
+        lines.extend(ops(&whisper.profile(&samples)?));
+    }
+    Ok(lines)
+}
+
+fn llama(name: &str, args: &BenchArgs, backend: &dyn Backend, read: f64) -> Result<Vec<String>> {
+    let mut llama: Llama = setup::llama(name, backend, 2048)?;
+    let text = "The quick brown fox jumps over the lazy dog near the quiet river bank. ".repeat(40);
+    let tokens = llama.tokenizer().encode(&text, repartee_engine::text::tokenizer::Special::AsText);
+    let greedy = Sampling::default();
+    let mut lines = Vec::new();
+    for n in [18, 64, 256] {
+        let time = median(args.repeats, || {
+            llama.forget();
+            llama.begin(&tokens[..n], &greedy, &[], None)?;
+            Ok(())
+        })?;
+        lines.push(format!("{name}, prompt of {n} tokens: {:.1} tok/s", n as f64 / time.as_secs_f64()));
+    }
+    // As a voice turn: 52 tokens cached, 17 new.
+    let time = median(2 * args.repeats, || {
+        llama.prefill(&tokens[..52], Default::default(), None)?;
+        let start_over: Vec<u32> = tokens[..52].iter().chain(&tokens[100..117]).copied().collect();
+        llama.begin(&start_over, &greedy, &[], None)?;
+        Ok(())
+    })?;
+    lines.push(format!("{name}, 52 cached and 17 new tokens to the first token: {:.1} ms", ms(time)));
+    const STEPS: usize = 128;
+    let mut runs = Vec::new();
+    for _ in 0..args.repeats.clamp(1, 5) {
+        llama.forget();
+        llama.begin(&tokens[..50], &greedy, &[], None)?;
+        let start = Instant::now();
+        for _ in 0..STEPS {
+            llama.next(None)?;
+        }
+        runs.push(start.elapsed());
+    }
+    runs.sort();
+    let each = runs[runs.len() / 2].as_secs_f64() / STEPS as f64;
+    let bytes = llama.step_bytes() as f64;
+    lines.push(format!(
+        "{name}, writing: {:.1} tok/s; {:.0} MB a token = {:.1} GB/s, {:.0} % of a plain read",
+        1.0 / each,
+        bytes / 1e6,
+        bytes / each / 1e9,
+        bytes / each / 1e9 / read * 100.0
+    ));
+    if args.ops {
+        lines.push("  one step:".into());
+        lines.extend(ops(&llama.profile()?));
+    }
+    Ok(lines)
+}
+
+/// Time by op: sum, share, count.
+fn ops(times: &[(&'static str, u64)]) -> Vec<String> {
+    let mut by_op: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for &(op, ns) in times {
+        let entry = by_op.entry(op).or_default();
+        entry.0 += ns;
+        entry.1 += 1;
+    }
+    let total: u64 = by_op.values().map(|v| v.0).sum();
+    let mut rows: Vec<_> = by_op.into_iter().collect();
+    rows.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+    let row = |(op, (ns, count)): (&str, (u64, usize))| {
+        format!(
+            "  {op:16} {:9.3} ms {:5.1} %  {count} nodes",
+            ns as f64 / 1e6,
+            ns as f64 * 100.0 / total.max(1) as f64
+        )
+    };
+    rows.into_iter().map(row).collect()
+}

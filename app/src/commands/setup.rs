@@ -1,0 +1,69 @@
+//! Loading what the commands need: recordings, backends, models from the cache.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use repartee_engine::backends::Backend;
+use repartee_engine::backends::cpu::{Cpu, CpuOptions};
+use repartee_engine::formats::safetensors::SafeTensors;
+use repartee_engine::models::llama::Llama;
+use repartee_engine::models::silero::{RATE_HZ, SileroVad};
+use repartee_engine::models::whisper::Whisper;
+use repartee_engine::stages::listen::Listener;
+use repartee_engine::turn::endpoint::EndpointConfig;
+
+/// What computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum BackendName {
+    /// The best that runs every stage.
+    Auto,
+    /// The processor.
+    Cpu,
+}
+
+/// The chosen backend.
+pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
+    match name {
+        BackendName::Auto | BackendName::Cpu => Ok(Box::new(Cpu::new(CpuOptions::default()))),
+    }
+}
+
+/// The VAD has a thread of its own: it is never to wait for a reply.
+pub(crate) fn vad_backend() -> Cpu {
+    Cpu::new(CpuOptions { threads: Some(1), ..CpuOptions::default() })
+}
+
+/// The voice detector with its usual thresholds.
+pub(crate) fn listener() -> Result<Listener> {
+    Ok(Listener::new(silero(&vad_backend())?, EndpointConfig::default()))
+}
+
+/// The voice detector.
+pub(crate) fn silero(backend: &dyn Backend) -> Result<SileroVad> {
+    let file = repartee_models::resolve("silero-vad-v6", "silero_vad_16k.safetensors")?;
+    Ok(SileroVad::load(Arc::new(SafeTensors::open(file)?), backend)?)
+}
+
+/// A recogniser.
+pub(crate) fn whisper(model: &str, backend: &dyn Backend) -> Result<Whisper> {
+    let file = |name| repartee_models::resolve(model, name);
+    let loaded = Whisper::load(file("model.bin")?, file("tokenizer.json")?, file("config.json")?, backend);
+    loaded.with_context(|| format!("cannot load {model}"))
+}
+
+/// A language model.
+pub(crate) fn llama(model: &str, backend: &dyn Backend, context: usize) -> Result<Llama> {
+    crate::check::load_llama(model, backend, context).with_context(|| format!("cannot load {model}"))
+}
+
+/// A recording as mono samples at 16 kHz.
+pub(crate) fn read_16k(path: &Path) -> Result<Vec<f32>> {
+    let audio =
+        repartee_audio::wav::read_mono(path).with_context(|| format!("cannot use {}", path.display()))?;
+    if audio.rate_hz == RATE_HZ {
+        return Ok(audio.samples);
+    }
+    Ok(repartee_audio::resample::resample(&audio.samples, audio.rate_hz, RATE_HZ)?)
+}

@@ -1,0 +1,253 @@
+//! `repartee talk`: a conversation from recordings, answered in text.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use repartee_engine::backends::Backend;
+use repartee_engine::latency::{
+    Config, Machine, Mark, Marks, Metric, MonotonicClock, Recorder, Report, StageConfig,
+};
+use repartee_engine::models::llama::Sampling;
+use repartee_engine::models::silero::{CHUNK_SAMPLES, RATE_HZ};
+use repartee_engine::stages::listen::Listener;
+use repartee_engine::stages::reply::{Replier, ReplyEvent, SYSTEM_PROMPT};
+use repartee_engine::stages::transcribe::{TranscribeEvent, Transcriber};
+use repartee_engine::text::chat::{Message, Role};
+use repartee_engine::turn::endpoint::SpeechEvent;
+
+use super::setup::{self, BackendName};
+
+/// Answers spoken questions from WAV files. Several files are one conversation.
+#[derive(Debug, Args)]
+pub(crate) struct TalkArgs {
+    /// A recorded question; give the option again for the next turn.
+    #[arg(long, required = true, value_name = "WAV")]
+    input: Vec<PathBuf>,
+    /// Take the samples in at the speed they were spoken, as from a microphone.
+    #[arg(long)]
+    realtime: bool,
+    /// What computes.
+    #[arg(long, value_enum, default_value_t = BackendName::Auto)]
+    backend: BackendName,
+    /// Write a latency report (JSON).
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Recogniser: whisper-base or whisper-tiny.en.
+    #[arg(long, default_value = "whisper-base")]
+    stt: String,
+    /// Language model: qwen2.5-coder-0.5b or smollm2-135m.
+    #[arg(long, default_value = "qwen2.5-coder-0.5b")]
+    llm: String,
+    /// Code of the language spoken.
+    #[arg(long, default_value = "en")]
+    language: String,
+    /// What the assistant is told about itself.
+    #[arg(long, default_value = SYSTEM_PROMPT)]
+    system: String,
+    /// Tokens of memory for the conversation.
+    #[arg(long, default_value_t = 4096)]
+    context: usize,
+    /// 0 always takes the most likely token.
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f32,
+    /// Equal seeds give equal replies.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Most tokens of a reply.
+    #[arg(long, default_value_t = 200)]
+    max_tokens: usize,
+}
+
+/// Silence fed behind a recording so that the end of the turn is heard: longer than any end-of-turn wait.
+const SILENCE_SECS: usize = 3;
+
+/// The loaded stages of a conversation.
+struct Agent {
+    listener: Listener,
+    transcriber: Transcriber,
+    replier: Replier,
+    messages: Vec<Message>,
+}
+
+#[expect(clippy::print_stdout, reason = "the command's output")]
+pub(crate) fn run(args: TalkArgs) -> Result<()> {
+    // Recordings first: a wrong path should not cost the loading of the models.
+    let mut recordings = Vec::new();
+    for path in &args.input {
+        recordings.push(setup::read_16k(path)?);
+    }
+    let started = Instant::now();
+    let backend = setup::backend(args.backend)?;
+    let mut agent = Agent {
+        listener: setup::listener()?,
+        transcriber: Transcriber::new(setup::whisper(&args.stt, backend.as_ref())?, args.language.clone()),
+        replier: {
+            let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
+            Replier::new(setup::llama(&args.llm, backend.as_ref(), args.context)?, sampling, args.max_tokens)
+        },
+        messages: vec![Message::new(Role::System, args.system.clone())],
+    };
+    println!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
+
+    let mut recorder = Recorder::new(Arc::new(MonotonicClock::new()));
+    for (i, samples) in recordings.iter().enumerate() {
+        let (heard, answer) = agent.turn(samples, args.realtime, &mut recorder, i as u64 + 1)?;
+        if heard.is_empty() {
+            println!("\n[{}] no speech was heard", args.input[i].display());
+            recorder.cancel("", "");
+            continue;
+        }
+        println!("\n  you: {heard}\nreply: {answer}");
+        recorder.finish(&heard, &answer);
+    }
+
+    let stage = |model: &str, backend: String| StageConfig { model: model.into(), backend };
+    let mut settings = BTreeMap::new();
+    settings.insert("realtime".into(), args.realtime.to_string());
+    settings.insert("temperature".into(), args.temperature.to_string());
+    let config = Config {
+        version: env!("CARGO_PKG_VERSION").into(),
+        stages: BTreeMap::from([
+            ("vad".into(), stage("silero-vad-v6", setup::vad_backend().name())),
+            ("transcribe".into(), stage(&args.stt, backend.name())),
+            ("reply".into(), stage(&args.llm, backend.name())),
+        ]),
+        settings,
+    };
+    let report = Report::new(Machine::detect(), config, recorder.turns().cloned().collect());
+    println!("\n{}", super::report::show(&report));
+    if let Some(path) = &args.report {
+        report.write(path).with_context(|| format!("the report was not written to {}", path.display()))?;
+        println!("report: {}", path.display());
+    }
+    Ok(())
+}
+
+impl Agent {
+    /// One turn: listens to the recording, understands it in the silence behind it, and answers.
+    fn turn(
+        &mut self,
+        samples: &[f32],
+        realtime: bool,
+        recorder: &mut Recorder,
+        id: u64,
+    ) -> Result<(String, String)> {
+        // Each attempt at understanding starts its marks anew: what was begun in a pause that was none is forgotten.
+        let mut attempt = || {
+            let marks = recorder.begin(id);
+            if id == 1 {
+                let cold = [Metric::Encoder, Metric::TextDecoder, Metric::Prefill];
+                cold.into_iter().for_each(|m| marks.mark_cold(m));
+            }
+            marks
+        };
+        let mut marks = attempt();
+        let mut stream = samples.to_vec();
+        stream.resize(samples.len() + SILENCE_SECS * RATE_HZ as usize, 0.0);
+        self.replier.prepare(&self.messages, None)?;
+        let began = Instant::now();
+        let mut heard: Vec<String> = Vec::new();
+        let mut from = None;
+        let mut guess: Option<String> = None;
+        for (i, chunk) in stream.chunks(CHUNK_SAMPLES).enumerate() {
+            let end = (i * CHUNK_SAMPLES + chunk.len()) as f64 / f64::from(RATE_HZ);
+            if realtime {
+                wait_until(began + Duration::from_secs_f64(end));
+            }
+            let mut events = Vec::new();
+            self.listener.push(chunk, &mut |event| events.push(event))?;
+            let now = (i * CHUNK_SAMPLES + chunk.len()).min(stream.len());
+            for event in events {
+                match event {
+                    SpeechEvent::Start { from: at, .. } => from = Some(at.0 as usize),
+                    SpeechEvent::Dropped => (from, guess) = (None, None),
+                    SpeechEvent::Resumed => guess = None,
+                    SpeechEvent::Confirmed => {}
+                    SpeechEvent::Split { at } => {
+                        if let Some(start) = from.replace(at.0 as usize) {
+                            heard.push(self.understand(&stream[start..at.0 as usize], &marks)?);
+                        }
+                    }
+                    SpeechEvent::MaybeEnd { voiced_end } => {
+                        // The wait for the end of the turn is used: most pauses are the end.
+                        let Some(start) = from else { continue };
+                        marks = attempt();
+                        if realtime {
+                            let last =
+                                began + Duration::from_secs_f64(voiced_end.0 as f64 / f64::from(RATE_HZ));
+                            let ago = last.elapsed().as_nanos() as u64;
+                            let now_ns = marks.now_ns();
+                            marks.mark_at(Mark::SpeechEnd, now_ns.saturating_sub(ago));
+                        } else {
+                            marks.mark(Mark::SpeechEnd);
+                        }
+                        guess = Some(self.understand(&stream[start..now], &marks)?);
+                    }
+                    SpeechEvent::End { .. } => {
+                        marks.mark(Mark::EndOfTurn);
+                        let text = match (guess.take(), from.take()) {
+                            (Some(text), _) => text,
+                            (None, Some(start)) => self.understand(&stream[start..now], &marks)?,
+                            (None, None) => String::new(),
+                        };
+                        heard.push(text);
+                    }
+                }
+            }
+            // The turn is over once the speech and the silence behind it are in.
+            if now >= samples.len() && from.is_none() && !heard.is_empty() {
+                break;
+            }
+        }
+        self.listener.finish(&mut |_| {})?;
+        heard.retain(|t| !t.is_empty());
+        let heard = heard.join(" ");
+        if heard.is_empty() {
+            return Ok((heard, String::new()));
+        }
+        marks.mark(Mark::TranscriptReady);
+        self.messages.push(Message::new(Role::User, heard.clone()));
+        let reply = self.replier.reply(
+            &self.messages,
+            &mut |event| match event {
+                ReplyEvent::PrefillStart { .. } => marks.mark(Mark::PrefillStart),
+                ReplyEvent::FirstToken => {
+                    marks.mark(Mark::PrefillEnd);
+                    marks.mark(Mark::FirstToken);
+                }
+                ReplyEvent::Text(_) => {}
+            },
+            None,
+        )?;
+        let text = reply.text.trim().to_owned();
+        self.messages.push(Message::new(Role::Assistant, text.clone()));
+        if reply.trimmed > 0 {
+            tracing::warn!(
+                messages = reply.trimmed,
+                "the memory was full: the oldest messages were left out"
+            );
+        }
+        Ok((heard, text))
+    }
+
+    fn understand(&mut self, utterance: &[f32], marks: &Marks) -> Result<String> {
+        let mut on_event = |event| match event {
+            TranscribeEvent::EncoderStart => marks.mark(Mark::EncoderStart),
+            TranscribeEvent::EncoderEnd => marks.mark(Mark::EncoderEnd),
+        };
+        let transcript = self.transcriber.transcribe(utterance, &mut on_event, None)?;
+        marks.mark(Mark::TranscriptReady);
+        Ok(transcript.text)
+    }
+}
+
+/// Waits for a moment of the recording to come.
+fn wait_until(moment: Instant) {
+    while let Some(left) = moment.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}
