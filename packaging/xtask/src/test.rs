@@ -15,9 +15,8 @@ use crate::{models, workspace};
 pub(crate) fn run(consent: Consent) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("dependencies", workspace::fetch_dependencies)?;
-    let count = run_steps(&mut steps, consent)?;
+    run_steps(&mut steps, consent)?;
     eprintln!("\n{}", steps.summary());
-    println!("{count}");
     Ok(())
 }
 
@@ -25,7 +24,7 @@ pub(crate) fn run(consent: Consent) -> Result<()> {
 ///
 /// # Errors
 /// As for [`run`].
-pub(crate) fn run_steps(steps: &mut Steps, consent: Consent) -> Result<Count> {
+pub(crate) fn run_steps(steps: &mut Steps, consent: Consent) -> Result<()> {
     steps.step("system", || {
         let missing = system::provide(&[Need::Vulkan], "The GPU backend is tested with Vulkan", consent)?;
         if !missing.is_empty() {
@@ -42,19 +41,21 @@ pub(crate) fn run_steps(steps: &mut Steps, consent: Consent) -> Result<Count> {
     steps.step("models", || models::fetch(&models::FOR_TESTS, consent))?;
     steps.step("tests", || {
         let mut count = Count::default();
-        process::run_reading(
+        let result = process::run_reading(
             &mut workspace::cargo(&["test", "--release", "--workspace", "--no-fail-fast"]),
             "the names of the failed tests stand above; `cargo test --release NAME` runs one of them",
             |line| count.add(line),
-        )?;
+        );
+        println!("\n{count}");
+        result?;
         ensure!(count.passed > 0, "no test was run: has the form of the test runner's summary changed?");
-        Ok(count)
+        Ok(())
     })
 }
 
 /// The sum of the test runner's summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
+struct Count {
     passed: u64,
     failed: u64,
     skipped: u64,
