@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 /// The inference engine is Repartee's own; it runs published weights, which `repartee models fetch` brings.
 /// Nothing leaves the machine: the network is used only to download models, and only when you ask for it.
 #[derive(Debug, Parser)]
-#[command(version, after_help = AFTER_HELP)]
+#[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -25,14 +25,10 @@ const REGISTRY_HOSTS: [&str; 8] = [
     concat!("archive.ubuntu", ".com"),
 ];
 
-/// Beginnings of absolute paths that hold on one machine only. (In two pieces each, as above.)
-const MACHINE_PATHS: [&str; 5] = [
-    concat!("/ro", "ot/"),
-    concat!("/ho", "me/"),
-    concat!("/Us", "ers/"),
-    concat!("/wo", "rk/"),
-    concat!(r"C:\Us", r"ers\"),
-];
+/// Beginnings of absolute paths that hold on one machine only. (In two pieces each, as above.) Those of other
+/// systems stay out: what the program reads aloud may hold paths, and its tests do.
+const MACHINE_PATHS: [&str; 4] =
+    [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/tmp/pe", "ers")];
 
 /// Written by a tool that has to name where crates come from.
 const MACHINE_WRITTEN: [&str; 1] = ["Cargo.lock"];
@@ -127,7 +123,7 @@ mod tests {
 
     #[test]
     fn parts_of_longer_paths_and_addresses_are_not() {
-        for start in MACHINE_PATHS.iter().filter(|start| start.starts_with('/')) {
+        for start in MACHINE_PATHS {
             for before in ["https://host.example", "..", ".", "~", "$HOME", "${HOME}", "a/b", "target"] {
                 assert_eq!(check("a.rs", &format!("{before}{start}x")), [], "{before}{start}");
             }
