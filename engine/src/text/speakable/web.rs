@@ -240,7 +240,7 @@ fn say_file(name: &str, locale: Locale) -> String {
     words.join(" dot ").trim().to_string()
 }
 
-/// `/usr/local/bin`, `~/notes.txt`, `./run.sh`, `src/main.rs`, `C:\Users\me`, `.gitignore`.
+/// `/usr/local/bin`, `~/notes.txt`, `./run.sh`, `src/main.rs`, `C:\Music\old`, `.gitignore`.
 fn path(scan: &Scan, i: usize) -> Option<Spoken> {
     let drive =
         scan.word(i).is_some_and(|w| w.len() == 1) && scan.is_mark(i + 1, ":") && scan.is_mark(i + 2, "\\");

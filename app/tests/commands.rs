@@ -1,0 +1,109 @@
+//! The headless commands as a person runs them, on the real models.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn repartee(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_repartee")).args(args).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Output of a run that must succeed; what failed is shown with the program's own words.
+fn succeeds(args: &[&str]) -> String {
+    let out = repartee(args);
+    assert!(out.status.success(), "{args:?}\n{}{}", text(&out.stdout), text(&out.stderr));
+    text(&out.stdout)
+}
+
+fn question(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/questions").join(name)
+}
+
+fn check(model: &str) {
+    let table = succeeds(&["check", model]);
+    assert!(table.lines().count() >= 5 && !table.contains("MISS"), "{table}");
+}
+
+#[test]
+fn silero_equals_its_reference() {
+    check("silero-vad-v6");
+}
+
+#[test]
+fn whisper_base_equals_its_reference() {
+    check("whisper-base");
+}
+
+#[test]
+fn whisper_tiny_equals_its_reference() {
+    check("whisper-tiny.en");
+}
+
+#[test]
+fn qwen_equals_its_reference() {
+    check("qwen2.5-coder-0.5b");
+}
+
+#[test]
+fn smollm_equals_its_reference() {
+    check("smollm2-135m");
+}
+
+#[test]
+fn two_spoken_questions_are_one_conversation_with_a_report() {
+    let folder = tempfile::tempdir().expect("a folder for the report");
+    let report = folder.path().join("report.json");
+    let (first, second) = (question("capital.wav"), question("egg.wav"));
+    let paths = [&first, &second, &report].map(|p| p.to_str().expect("a readable path"));
+    let out = succeeds(&["talk", "--input", paths[0], "--input", paths[1], "--report", paths[2]]);
+    assert!(out.contains("you: What is the capital of France?"), "{out}");
+    assert!(out.contains("Paris"), "{out}");
+    assert!(out.contains("you: How long should I boil an egg?"), "{out}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&report).expect("a report")).expect("valid JSON");
+    let turns = json["turns"].as_array().expect("turns");
+    assert_eq!(turns.len(), 2);
+    for turn in turns {
+        for stage in ["encoder", "text_decoder", "prefill"] {
+            let span = &turn["stages"][stage];
+            assert!(span["end_ms"].as_f64() > span["start_ms"].as_f64(), "{stage} in {turn}");
+        }
+    }
+    let shown = succeeds(&["report", "show", paths[2]]);
+    assert!(shown.contains("2 turns"), "{shown}");
+}
+
+#[test]
+fn silence_is_no_turn() {
+    let folder = tempfile::tempdir().expect("a folder for the recording");
+    let path = folder.path().join("silence.wav");
+    // Zeros, then noise at -60 dBFS.
+    let mut state = 1_u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    let samples: Vec<f32> = (0..96_000).map(|i| if i < 48_000 { 0.0 } else { 0.001 * noise() }).collect();
+    let format = repartee_audio::wav::Format::Int16;
+    repartee_audio::wav::write(&path, &samples, 16_000, format).expect("a recording");
+    let path = path.to_str().expect("a readable path");
+    let out = succeeds(&["talk", "--stt", "whisper-tiny.en", "--llm", "smollm2-135m", "--input", path]);
+    assert!(out.contains("no speech was heard") && !out.contains("you:"), "{out}");
+}
+
+#[test]
+fn wrong_paths_and_models_say_what_to_do() {
+    let out = repartee(&["talk", "--input", "no-such-file.wav"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("no-such-file.wav"), "{}", text(&out.stderr));
+    let question = question("egg.wav");
+    let question = question.to_str().expect("a readable path");
+    let out = repartee(&["talk", "--llm", "no-such-model", "--input", question]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("no-such-model"), "{}", text(&out.stderr));
+    let out = repartee(&["talk"]);
+    assert_eq!(out.status.code(), Some(2));
+}
