@@ -25,7 +25,7 @@ fn help_and_version_are_results() {
 
     let (code, out, err) = run(&["--help"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    for word in ["models", "report", "--verbose", "REPARTEE_CACHE", "Exit status"] {
+    for word in ["talk", "models", "report", "check", "bench", "--verbose", "REPARTEE_CACHE", "Exit status"] {
         assert!(out.contains(word), "{word} is not in {out}");
     }
 }
