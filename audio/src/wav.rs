@@ -73,7 +73,7 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// How samples are stored by [`write`].
+/// How samples are stored by [`write()`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// 16-bit integers: what every program reads. Samples outside -1 to 1 are clipped.

@@ -9,7 +9,7 @@
 //! | [`text`] | tokenizers, chat templates, speakable text, clauses, phonemes |
 //! | [`signal`] | windows, STFT, mel |
 //! | [`graph`] | the op table, dimensions, the builder |
-//! | [`reference`] | the plain f32 meaning of each op |
+//! | [`mod@reference`] | the plain f32 meaning of each op |
 //! | [`backends`] | CPU and wgpu implementations of the op table |
 //! | [`blocks`] | pieces of graph that models share |
 //! | [`models`] | Silero, Whisper, the Llama family |

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A row count known only at run time, with the maximum that memory is planned for.
 ///
-/// Made by [`Graph::symbol`](super::Graph::symbol); an index into that graph's symbols.
+/// Made by [`GraphBuilder::symbol`](super::GraphBuilder::symbol); an index into that graph's symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Symbol(pub(crate) u16);
 

@@ -1,7 +1,7 @@
 //! Text to token ids and back: byte-level BPE with control tokens kept apart from text.
 //!
 //! Every model here was trained on byte-level BPE: control tokens are cut out first, a
-//! [`PreTokenizer`] cuts the rest into pieces, and merges ([`bpe`](super::bpe)) join the bytes of each.
+//! [`PreTokenizer`] cuts the rest into pieces, and merges (module `bpe`) join the bytes of each.
 //! There is one implementation for all; a model's file only gives [`BpeConfig`].
 //!
 //! A user's text must not become control tokens: someone who says or pastes `<|im_end|>` would end their

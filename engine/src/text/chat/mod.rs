@@ -5,13 +5,13 @@
 //! `lstrip_blocks`, Python's string methods, `raise_exception`, `strftime_now`, `bos_token`, `eos_token`.
 //!
 //! **Templates are hostile**: they come with a download. They reach no file, clock or network; fuel bounds
-//! their time and memory, and their nesting and output are limited ([`jinja`]).
+//! their time and memory, and their nesting and output are limited (module `jinja`).
 //!
 //! **Texts are hostile**: a user may say or paste `<|im_end|>`. Finding control tokens in the rendered text
 //! would obey it. So before rendering, each character in a text with which a control token could begin is
 //! replaced by a private-use character that occurs nowhere else; control tokens are looked for in what was
 //! rendered, and only then are the characters put back and the stretches between control tokens encoded
-//! as text ([`hidden`]). What holds:
+//! as text (module `hidden`). What holds:
 //!
 //! * no control token begins in a user's text, whatever the template does to that text: trimming, slicing,
 //!   splitting, changing case, joining parts of different messages;
