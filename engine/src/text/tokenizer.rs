@@ -83,7 +83,7 @@ impl BpeConfig {
 /// Names of control tokens that end a reply in published models; the list is llama.cpp's
 /// (`llama-vocab.cpp`, `special_eog_ids`). The last three belong to code completion: in a reply they mean
 /// that it is over.
-pub(super) const END_OF_GENERATION: [&str; 24] = [
+const END_OF_GENERATION: [&str; 24] = [
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",

@@ -1,7 +1,7 @@
 //! Vocabularies from GGUF metadata (`tokenizer.ggml.*`).
 
 use super::pretokenize::PreTokenizer;
-use super::tokenizer::{BpeConfig, END_OF_GENERATION, TokenKind, Tokenizer, TokenizerError};
+use super::tokenizer::{BpeConfig, TokenKind, Tokenizer, TokenizerError};
 use crate::formats::gguf::Gguf;
 
 impl Tokenizer {
@@ -30,12 +30,6 @@ impl Tokenizer {
         let mut config = BpeConfig::new(strings("tokenizer.ggml.tokens")?, pre);
         if let Ok(types) = file.i32s("tokenizer.ggml.token_type") {
             config.kinds = types.into_iter().map(TokenKind::from_gguf).collect();
-        }
-        // Files call some of them ordinary (Qwen's `</s>`); to a reply they are its end all the same.
-        for (token, kind) in config.tokens.iter().zip(&mut config.kinds) {
-            if END_OF_GENERATION.contains(&token.as_str()) {
-                *kind = TokenKind::Control;
-            }
         }
         config.merges = strings("tokenizer.ggml.merges")?;
         config.whole_pieces_first = pre_name == "llama-bpe";
