@@ -1,4 +1,4 @@
-//! Markdown inside a line that a clause must not be cut in: inline code, link text, link targets.
+//! Markdown inside a line that a clause must not be cut in: inline code, link text, link targets, formulas.
 
 /// The span that the splitter is in. Indices are into its pending characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,20 @@ pub(super) enum Span {
     Target {
         from: usize,
     },
+    /// `$x + y`; `paren`: `\(x + y`. A price has a digit behind the sign.
+    Formula {
+        from: usize,
+        paren: bool,
+    },
+    /// After `\` in `\(x + y`.
+    Escape {
+        from: usize,
+    },
+    /// After `$` or `\`, which may open a formula.
+    Sign {
+        from: usize,
+        paren: bool,
+    },
 }
 
 /// Longest span that is kept whole: an unclosed backtick must not hold a reply back.
@@ -45,6 +59,7 @@ impl Span {
         let open = match c {
             '`' => Span::Ticks { ticks: 1, from: i },
             '[' => Span::Bracket { from: i },
+            '$' | '\\' => Span::Sign { from: i, paren: c == '\\' },
             _ => Span::None,
         };
         match (self, c) {
@@ -61,6 +76,16 @@ impl Span {
             (Span::Closed { .. }, _) => open,
             (Span::Target { .. }, ')') => Span::None,
             (Span::Target { .. }, _) => self,
+            (Span::Sign { from, paren: true }, '(') => Span::Formula { from, paren: true },
+            (Span::Sign { from, paren: false }, c) if c.is_alphabetic() || c == '\\' => {
+                Span::Formula { from, paren: false }
+            }
+            (Span::Sign { .. }, _) => open,
+            (Span::Formula { paren: false, .. }, '$') => Span::None,
+            (Span::Formula { from, paren: true }, '\\') => Span::Escape { from },
+            (Span::Formula { .. }, _) => self,
+            (Span::Escape { .. }, ')') => Span::None,
+            (Span::Escape { from }, _) => Span::Formula { from, paren: true },
         }
     }
 
@@ -70,7 +95,10 @@ impl Span {
         | Span::Code { from, .. }
         | Span::Bracket { from }
         | Span::Closed { from }
-        | Span::Target { from } = self
+        | Span::Target { from }
+        | Span::Escape { from }
+        | Span::Formula { from, .. }
+        | Span::Sign { from, .. } = self
         {
             *from = from.saturating_sub(gone);
         }
@@ -83,7 +111,10 @@ impl Span {
             | Span::Code { from, .. }
             | Span::Bracket { from }
             | Span::Closed { from }
-            | Span::Target { from } => Some(from),
+            | Span::Target { from }
+            | Span::Escape { from }
+            | Span::Formula { from, .. }
+            | Span::Sign { from, .. } => Some(from),
         }
     }
 }

@@ -169,7 +169,7 @@ impl Candidate {
             Stop::Emoji => yes_if(first.is_uppercase()),
             Stop::Line => {
                 let line = &before[self.line_start..];
-                yes_if(!(lower && line.len() >= WRAPPED_LINE && !is_marked(line)))
+                yes_if(!(lower && line.len() >= WRAPPED_LINE && !is_heading(line)))
             }
             Stop::Strong => yes_if(!(lower && self.quoted && self.gap == Gap::Space)),
             Stop::Ellipsis => yes_if(!lower || self.gap >= Gap::Line),
@@ -223,7 +223,7 @@ impl Candidate {
         }
         if first.is_lowercase() && self.gap == Gap::Space {
             // A sentence does not start small, unless this writer's sentences do.
-            let small = before.iter().find(|c| c.is_alphabetic()).is_some_and(|c| c.is_lowercase());
+            let small = before.iter().find(|c| c.is_alphanumeric()).is_some_and(|c| c.is_lowercase());
             return yes_if(small && !self.quoted);
         }
         Verdict::Yes
@@ -270,10 +270,9 @@ fn is_initials(token: &str) -> bool {
         && (token.contains('.') || token.starts_with(char::is_uppercase))
 }
 
-fn is_marked(line: &[char]) -> bool {
+fn is_heading(line: &[char]) -> bool {
     let text: String = line.iter().take(12).collect();
-    let marks = super::lines::marks(&text);
-    marks.heading || marks.item.is_some()
+    super::lines::marks(&text).heading
 }
 
 /// The kind of stop that `c` is.

@@ -179,6 +179,10 @@ fn lists_headings_and_paragraphs() {
         "This is a line that somebody wrapped by hand\nso it goes on here.\nBut this is new",
         &["This is a line that somebody wrapped by hand\nso it goes on here.", "But this is new"],
     );
+    check(
+        "- An item of a list that somebody wrapped by hand\n  goes on here\n- Two",
+        &["- An item of a list that somebody wrapped by hand\n  goes on here", "- Two"],
+    );
     check("Roses are red\nviolets are blue", &["Roses are red", "violets are blue"]);
     check("a) Paris b) Rome", &["a) Paris b) Rome"]);
     check("First.\r\n\r\nSecond.\r\n", &["First.", "Second."]);

@@ -1,7 +1,7 @@
 //! Abbreviations by what stands around them: "Dr. Lee" and "Elm Dr.", "St. Ives" and "Main St.".
 
-use super::numbers;
 use super::scan::{Scan, Spoken};
+use super::{numbers, units};
 
 /// Expanded with or without a full stop.
 const ALWAYS: &[(&str, &str)] = &[
@@ -173,7 +173,11 @@ fn initials(scan: &Scan, i: usize) -> Option<Spoken> {
     let short = |k: usize| scan.word(k).is_some_and(|w| w.chars().count() <= 2);
     let mut next = i;
     let mut letters = 0;
-    while short(next) && scan.is_mark(next + 1, ".") && letters < 12 {
+    while short(next)
+        && !(letters > 1 && scan.is_word(next, "s"))
+        && scan.is_mark(next + 1, ".")
+        && letters < 12
+    {
         letters += 1;
         next += 2;
     }
@@ -237,6 +241,7 @@ fn by_context(scan: &Scan, i: usize, word: &str, next: usize, dotted: bool) -> O
         "min" | "max" if dotted && scan.digits(scan.skip_space(next)).is_some() => {
             Some(if word == "min" { "minimum" } else { "maximum" }.into())
         }
+        _ if before == Some("per") => units::singular(word, scan.locale),
         _ if word.len() == 2 && (!dotted || scan.is_last(next)) && in_place_name(scan, i, next) => {
             state(word).map(str::to_string)
         }
@@ -284,6 +289,9 @@ fn has_ordinal_before(scan: &Scan, i: usize) -> bool {
 }
 
 fn is_direction(scan: &Scan, i: usize, next: usize, named_next: bool) -> bool {
+    if scan.is_mark(i.wrapping_sub(2), "°") || scan.is_mark(i.wrapping_sub(1), "°") {
+        return true;
+    }
     let number_before = i >= 2 && scan.is_space(i - 1) && scan.digits(i - 2).is_some();
     let street_before = matches!(
         scan.word_before(i),
@@ -353,32 +361,10 @@ pub(super) fn house_number(scan: &Scan, i: usize) -> Option<Spoken> {
     None
 }
 
+#[rustfmt::skip]
 const STREETS: &[&str] = &[
-    "Street",
-    "St",
-    "Avenue",
-    "Ave",
-    "Road",
-    "Rd",
-    "Drive",
-    "Dr",
-    "Lane",
-    "Ln",
-    "Boulevard",
-    "Blvd",
-    "Court",
-    "Ct",
-    "Place",
-    "Pl",
-    "Square",
-    "Sq",
-    "Way",
-    "Parkway",
-    "Pkwy",
-    "Terrace",
-    "Circle",
-    "Highway",
-    "Hwy",
+    "Street", "St", "Avenue", "Ave", "Road", "Rd", "Drive", "Dr", "Lane", "Ln", "Boulevard", "Blvd", "Court",
+    "Ct", "Place", "Pl", "Square", "Sq", "Way", "Parkway", "Pkwy", "Terrace", "Circle", "Highway", "Hwy",
     "Row",
 ];
 

@@ -130,6 +130,15 @@ pub(super) fn spell(letters: &str, ending: &str) -> String {
 pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     let word = scan.word(i)?;
     word.chars().nth(1)?; // a single letter stays as it is
+    // A ticker: "Apple (AAPL)".
+    let bracketed = scan.is_mark(i.wrapping_sub(1), "(") && scan.is_mark(i + 1, ")");
+    if bracketed
+        && (2..=5).contains(&word.len())
+        && word.chars().all(|c| c.is_ascii_uppercase())
+        && !is_known(word)
+    {
+        return Spoken::new(i + 1, spell(word, ""));
+    }
     Spoken::new(i + 1, say(word, scan.shouting, scan.word_before(i))?)
 }
 
@@ -158,6 +167,9 @@ pub(super) fn say(word: &str, shouting: bool, before: Option<&str>) -> Option<St
         // "WHO" without its article is a stressed word.
         let said = if stem == "WHO" { "who" } else { stem };
         return Some(format!("{said}{ending}"));
+    }
+    if word == "AM" && before == Some("I") {
+        return Some("am".into());
     }
     let stressed = STRESSED.contains(&stem) || shouting && !SPELLED.contains(&stem) && is_sayable(stem);
     if stressed && !(stem == "US" || stem == "IT") {
@@ -261,11 +273,13 @@ pub(super) fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
     let plain = |k: usize| {
         scan.word(k).is_some_and(|w| {
             let long = w.chars().count() >= 3 && w.chars().all(char::is_lowercase);
-            long || ["mid", "pre", "in", "to", "by", "day", "a", "of", "up"]
-                .contains(&w.to_lowercase().as_str())
+            long || JOINED.contains(&w.to_lowercase().as_str())
         })
     };
-    if hyphenated && (i..j).any(plain) {
+    // A name may have words behind: "gpt-4o-mini"; not so "top-10" and "pre-2000".
+    let after_hyphen = scan.is_mark(i.wrapping_sub(1), "-") && first.is_some();
+    let prefix = after_hyphen || first.is_some_and(|w| JOINED.contains(&w.to_lowercase().as_str()));
+    if (hyphenated || after_hyphen) && (first.is_none() || prefix) && (i..j).any(plain) {
         return None;
     }
     if first.is_none()
@@ -276,6 +290,13 @@ pub(super) fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     Spoken::new(j, words.join(" "))
 }
+
+/// Words that are joined to numbers without making a name of both.
+#[rustfmt::skip]
+const JOINED: &[&str] = &[
+    "a", "by", "co", "day", "double", "in", "less", "mid", "non", "of", "over", "plus", "post", "pre", "single", "sub", "super",
+    "than", "to", "top", "under", "up", "early", "late", "half", "one", "two", "three", "twenty",
+];
 
 /// Hashes, keys and identifiers that nobody reads out.
 fn long_code(scan: &Scan, i: usize) -> Option<Spoken> {

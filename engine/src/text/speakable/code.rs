@@ -10,7 +10,9 @@ pub(super) fn plain(code: &str) -> String {
     let code = code.trim();
     let total = code.chars().count();
     let symbols = code.chars().filter(|c| !c.is_alphanumeric() && !" _-./:()#+'\",@$".contains(*c)).count();
-    if total > MAX_CHARS || symbols * 5 > total {
+    // A short name may carry more signs: "&str", "Vec<T>".
+    let share = if total > 12 { 5 } else { 3 };
+    if total > MAX_CHARS || symbols * share > total {
         return if code.chars().any(char::is_alphanumeric) { "some code".into() } else { String::new() };
     }
     let words: Vec<String> = code.split_whitespace().map(word).collect();
@@ -18,7 +20,8 @@ pub(super) fn plain(code: &str) -> String {
 }
 
 fn word(word: &str) -> String {
-    let bare = word.trim_start_matches(['-', '$', '&', '*', '@']).trim_end_matches(['(', ')', ';', ',', ':']);
+    let bare =
+        word.trim_start_matches(['-', '$', '&', '*', '@', '#']).trim_end_matches(['(', ')', ';', ',', ':']);
     // Numbers keep their sign, addresses and paths are known by their shape.
     if bare.is_empty()
         || word.contains('/')

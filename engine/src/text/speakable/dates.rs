@@ -50,9 +50,28 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if !scan.starts(i) && !scan.is_mark(i.wrapping_sub(1), "-/") {
         return None;
     }
+    let first = date(scan, i)?;
+    // "July 26 – August 11", "14 March 1879 – 18 April 1955"
+    let dash = scan.skip_space(first.next);
+    let end = scan.skip_space(dash + 1);
+    if scan.is_mark(dash, "-–")
+        && (dash > first.next) == (end > dash + 1)
+        && has_month(&first.words)
+        && let Some(last) = date(scan, end).filter(|last| has_month(&last.words))
+    {
+        return Spoken::new(last.next, format!("{} to {}", first.words, last.words));
+    }
+    Some(first)
+}
+
+fn has_month(words: &str) -> bool {
+    words.split([' ', ',']).any(is_full_month)
+}
+
+fn date(scan: &Scan, i: usize) -> Option<Spoken> {
     if scan.word(i).is_some() {
         return weekdays(scan, i)
-            .or_else(|| named(scan, i))
+            .or_else(|| month_first(scan, i))
             .or_else(|| era_first(scan, i))
             .or_else(|| period(scan, i));
     }
@@ -116,20 +135,6 @@ fn weekdays(scan: &Scan, i: usize) -> Option<Spoken> {
     let alone = dotted == 1 && !scan.is_last(next);
     (after > next && dated || alone).then_some(())?;
     Spoken::new(next, first)
-}
-
-/// `Jan 5th, 2024`, `July 26 – August 11`.
-fn named(scan: &Scan, i: usize) -> Option<Spoken> {
-    let first = month_first(scan, i)?;
-    let dash = scan.skip_space(first.next);
-    let end = scan.skip_space(dash + 1);
-    if scan.is_mark(dash, "-–")
-        && scan.digits(first.next.wrapping_sub(1)).is_some()
-        && let Some(last) = month_first(scan, end)
-    {
-        return Spoken::new(last.next, format!("{} to {}", first.words, last.words));
-    }
-    Some(first)
 }
 
 /// `Jan 5th, 2024`, `June 5–7`, `March 2024`, `Jan–Mar 2024`, `Sept. 11, 2001`.
@@ -281,8 +286,11 @@ fn short_date(
     }
     let padded = first.1 == 2 && first.0 < 10 || second.1 == 2 && second.0 < 10;
     let before = scan.word_before(i).unwrap_or_default().to_lowercase();
-    let told =
-        matches!(before.as_str(), "on" | "by" | "until" | "since" | "before" | "after" | "dated" | "due");
+    let product =
+        scan.word_before(i.saturating_sub(2)).is_some_and(|w| w.contains("ultipl") || w.contains("ivide"));
+    let told = !scan.equation
+        && !product
+        && matches!(before.as_str(), "on" | "by" | "until" | "since" | "before" | "after" | "dated" | "due");
     let odd = matches!(second.0, 13 | 14 | 15 | 17..=19 | 21..=24 | 25..=29 | 31) && first.0 != second.0;
     let fraction = matches!(second.0, 2 | 3 | 4 | 8) && first.0 < second.0;
     (padded || odd && first.0 <= 12 || told && !fraction).then_some(())?;
@@ -328,7 +336,22 @@ fn decade(scan: &Scan, i: usize) -> Option<Spoken> {
                         | "late"
                         | "mid"
                         | "its"
-                );
+                )
+                || scan.word_after(next).is_some_and(|w| {
+                    matches!(
+                        w,
+                        "music"
+                            | "style"
+                            | "fashion"
+                            | "rock"
+                            | "pop"
+                            | "disco"
+                            | "show"
+                            | "movie"
+                            | "hits"
+                            | "vibe"
+                    )
+                });
             aged.then_some(())?;
             Spoken::new(next, numbers::plural(&numbers::two_digits(value)))
         }

@@ -67,6 +67,9 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         (4, 4) | (6, 8) | (3, 4) | (2, 4) if scan.word_after(next) == Some("time") => {
             format!("{}-{}", cardinal(over), cardinal(under))
         }
+        (over, under) if over + under == 100 && over >= 50 && under % 5 == 0 => {
+            format!("{} {}", cardinal(over), cardinal(under))
+        }
         _ if counted => format!("{} out of {}", cardinal(over), cardinal(under)),
         (90..=220, 50..=130) if over > under => {
             format!("{} over {}", numbers::code(&over.to_string(), scan.locale), cardinal(under))
@@ -134,6 +137,10 @@ fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
 fn of_a_unit(scan: &Scan, over: u32, under: u32, next: usize) -> Option<Spoken> {
     if over >= under || under > 64 {
         return None;
+    }
+    // `1/4" drill`
+    if scan.is_mark(next, "\"″") && scan.digits(next.wrapping_sub(1)).is_some() {
+        return Spoken::new(next + 1, format!("{} inch", say(over, under, scan.locale)));
     }
     let (name, end) = match units::read(scan, next) {
         Some(unit) => (unit.one, unit.next),

@@ -53,7 +53,7 @@ impl Reader<'_> {
                 '}' | '~' => out.push(' '),
                 '&' => return None,
                 '^' => {
-                    let power = self.argument(depth)?.replace(" − ", "-");
+                    let power = self.argument(depth)?.replace('−', "-");
                     match power.trim() {
                         "2" => out.push_str(" squared "),
                         "3" => out.push_str(" cubed "),
@@ -72,7 +72,11 @@ impl Reader<'_> {
                 }
                 '\'' => out.push_str(" prime "),
                 '=' | '+' | '<' | '>' => out.push_str(&format!(" {c} ")),
-                '-' => out.push_str(" − "),
+                // A sign clings to what follows, a minus stands between.
+                '-' if out.trim_end().ends_with(|c: char| c.is_alphanumeric() || c == ')') => {
+                    out.push_str(" − ")
+                }
+                '-' => out.push_str(" −"),
                 '/' => out.push_str(" over "),
                 '*' => out.push_str(" times "),
                 '|' => out.push(' '),

@@ -110,6 +110,8 @@ impl Pass<'_> {
             '~' if self.run('~') >= 2 => self.strike(),
             '=' if self.run('=') == 2 => self.highlight(),
             '$' => self.dollar(),
+            // "#[derive]" is an attribute.
+            '#' if self.char(self.at + 1) == '[' => self.at += 1,
             '\n' => self.newline(),
             'h' | 'w' | 'f' if self.is_url() => self.url(),
             _ => self.keep(c),

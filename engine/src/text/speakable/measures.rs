@@ -54,7 +54,8 @@ fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
             | "TVs"
     );
     // "Gate 12B", "Qwen 7B" by its neighbour: a letter, not a multiplier.
-    let lettered = i > 1 && scan.word_before(i - 1).is_some_and(|w| LETTERED.contains(&w));
+    let picture = word == "K" && matches!(scan.text(i.wrapping_sub(1)), "4" | "8") && !noun.ends_with('s');
+    let lettered = picture || i > 1 && scan.word_before(i - 1).is_some_and(|w| LETTERED.contains(&w));
     if !scan.ends(i + 1) || named || lettered || scan.is_mark(i + 1, "-") && scan.word(i + 2).is_some() {
         return None;
     }
@@ -69,41 +70,27 @@ fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
 }
 
 /// Nouns that are numbered with a letter behind.
+#[rustfmt::skip]
 const LETTERED: &[&str] = &[
-    "Gate",
-    "gate",
-    "Room",
-    "room",
-    "Seat",
-    "seat",
-    "Row",
-    "Apt",
-    "Apartment",
-    "apartment",
-    "Unit",
-    "Suite",
-    "Exit",
-    "exit",
-    "Block",
-    "Building",
-    "Platform",
-    "Section",
-    "Figure",
-    "Table",
-    "Grade",
-    "Class",
-    "Appendix",
-    "Exhibit",
-    "Flat",
+    "Gate", "gate", "Room", "room", "Seat", "seat", "Row", "Apt", "Apartment", "apartment", "Unit", "Suite",
+    "Exit", "exit", "Block", "Building", "Platform", "Section", "Figure", "Table", "Grade", "Class",
+    "Appendix", "Exhibit", "Flat",
 ];
 
 /// Any quantity with a unit, percent sign or multiplier, any span, product or score.
 pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
+    if let Some(unit) = units::bare_quotient(scan, i) {
+        return Some(unit);
+    }
+    if scan.is_mark(i.wrapping_sub(1), "/") {
+        // "180°C/350°F"
+        return Quantity::read(scan, i).and_then(|quantity| single(scan, i, &quantity));
+    }
     if !scan.starts(i) {
         return None;
     }
     if scan.digits(i).is_some()
-        && let Some(spoken) = feet_and_inches(scan, i).or_else(|| product(scan, i)).or_else(|| ratio(scan, i))
+        && let Some(spoken) = feet_and_inches(scan, i).or_else(|| product(scan, i))
     {
         return Some(spoken);
     }
@@ -161,7 +148,7 @@ fn single(scan: &Scan, i: usize, quantity: &Quantity) -> Option<Spoken> {
 
 /// `40-60°C`, `5–10 min`, `5%-10%`, `2-3x`, `10–12`, `3-2`, `5 - 10`.
 fn span(scan: &Scan, i: usize, first: &Quantity) -> Option<Spoken> {
-    let own = tail(scan, first.next).filter(|t| scan.is_mark(t.next, "-–"));
+    let own = tail(scan, first.next).filter(|t| scan.is_mark(scan.skip_space(t.next), "-–"));
     let from = own.as_ref().map_or(first.next, |t| t.next);
     let dash = scan.skip_space(from);
     let spaced = dash > from;
@@ -169,7 +156,7 @@ fn span(scan: &Scan, i: usize, first: &Quantity) -> Option<Spoken> {
         return None;
     }
     // "7 - 3 = 4" is a subtraction.
-    if spaced && (scan.equation || own.is_some()) {
+    if spaced && scan.equation {
         return None;
     }
     let last = Quantity::read(scan, dash + 1 + usize::from(spaced))?;
@@ -240,6 +227,10 @@ fn feet_and_inches(scan: &Scan, i: usize) -> Option<Spoken> {
         let next = at + 1 + usize::from(inch_mark(at + 1));
         return Spoken::new(next, format!("{} foot {}", words(feet), words(inches)));
     }
+    // "an 8' ceiling"
+    if scan.ends(i + 2) && units::adjectival(scan, i, i + 2) {
+        return Spoken::new(i + 2, format!("{} foot", words(feet)));
+    }
     if scan.is_mark(i + 1, "′") && scan.ends(i + 2) {
         let name = if feet == "1" { "foot" } else { "feet" };
         return Spoken::new(i + 2, format!("{} {name}", words(feet)));
@@ -251,7 +242,8 @@ fn feet_and_inches(scan: &Scan, i: usize) -> Option<Spoken> {
 fn product(scan: &Scan, i: usize) -> Option<Spoken> {
     let first = Numeral::read(scan, i)?;
     let mut sides = vec![first.clone()];
-    let mut next = first.next;
+    let mut length = "";
+    let mut next = after_length_mark(scan, first.next, &mut length);
     let mut spaced = false;
     while sides.len() < 4 {
         let at = scan.skip_space(next);
@@ -261,7 +253,7 @@ fn product(scan: &Scan, i: usize) -> Option<Spoken> {
             break;
         };
         spaced |= at > next;
-        next = side.next;
+        next = after_length_mark(scan, side.next, &mut length);
         sides.push(side);
     }
     if sides.len() < 2 {
@@ -272,8 +264,9 @@ fn product(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     let unit = units::read(scan, next);
     // With spaces and no unit it is a multiplication, unless it is written with a letter.
-    let letter = matches!(scan.text(scan.skip_space(first.next)), "x" | "X");
-    if spaced && unit.is_none() && (scan.equation || !letter) || !scan.ends(next) && unit.is_none() {
+    let letter = !scan.is_mark(scan.skip_space(first.next), "×");
+    let measured = unit.is_some() || !length.is_empty();
+    if !measured && (spaced && (scan.equation || !letter) || !scan.ends(next)) {
         return None;
     }
     let big = sides.iter().any(|s| s.int.len() >= 3 && s.frac.is_none());
@@ -288,19 +281,35 @@ fn product(scan: &Scan, i: usize) -> Option<Spoken> {
     if let Some(unit) = unit {
         next = unit.next;
         words = format!("{words} {}", unit.many);
+    } else if !length.is_empty() {
+        words = format!("{words} {length}");
     }
     Spoken::new(next, words)
 }
 
+/// The index after the sign of feet or inches behind a side: `8.5" x 11"`.
+fn after_length_mark(scan: &Scan, i: usize, length: &mut &str) -> usize {
+    match scan.mark(i) {
+        Some('"' | '″') => *length = "inches",
+        Some('\'' | '′') => *length = "feet",
+        _ => return i,
+    }
+    i + 1
+}
+
 /// `16:9`, `5:1`, `1:1`: what is not a time.
-fn ratio(scan: &Scan, i: usize) -> Option<Spoken> {
-    let first = scan.digits(i)?;
+pub(super) fn ratio(scan: &Scan, i: usize) -> Option<Spoken> {
+    let first = scan.digits(i).filter(|_| scan.starts(i))?;
     if !scan.is_mark(i + 1, ":") || !scan.ends(i + 3) || scan.is_mark(i + 3, ":") {
         return None;
     }
     let last = scan.digits(i + 2)?;
     let words = |digits: &str| numbers::cardinal(digits, scan.locale);
     let verse = scan.word_before(i).is_some_and(|w| BOOKS.contains(&w));
+    let told = matches!(
+        scan.word_after(i + 3),
+        Some("ratio" | "scale" | "odds" | "split" | "dilution" | "mix" | "mixture")
+    );
     let shape = matches!(scan.span(i, i + 3), "16:9" | "4:3" | "21:9" | "16:10" | "9:16");
     let middle = if verse {
         ""
@@ -309,7 +318,7 @@ fn ratio(scan: &Scan, i: usize) -> Option<Spoken> {
     } else {
         " to"
     };
-    if last.len() == 2 && first.len() <= 2 && !verse && !shape {
+    if last.len() == 2 && first.len() <= 2 && !verse && !shape && !told {
         return None; // a time, which comes later
     }
     Spoken::new(i + 3, format!("{}{middle} {}", words(first), words(last)))

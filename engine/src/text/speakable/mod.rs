@@ -16,7 +16,7 @@
 //! that the voice cannot say is announced once ("some Japanese text").
 //!
 //! Everything is hand-written and looks a bounded distance ahead: time is linear in the text, whatever
-//! it is. (Regular expressions were tried on paper: the context that tells a date from a fraction or
+//! it is. (Regular expressions were considered: the context that tells a date from a fraction or
 //! a saint from a street does not fit into them, and backtracking on hostile text is not bounded.)
 //!
 //! ```

@@ -153,6 +153,9 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         let per = units::singular(unit, scan.locale).unwrap_or_else(|| unit.to_string());
         spoken.words.push_str(&format!(" per {per}"));
         spoken.next += 2;
+        // "$9.99/mo. or"
+        let goes_on = scan.word_after(spoken.next + 1).is_some_and(|w| w.starts_with(char::is_lowercase));
+        spoken.next += usize::from(goes_on && scan.is_mark(spoken.next, "."));
     }
     Some(spoken)
 }

@@ -328,12 +328,17 @@ pub(super) fn number(scan: &Scan, i: usize) -> Option<Spoken> {
         return Spoken::new(number.next, format!("{sign}{}", number.words(scan.locale)));
     }
     let number = Numeral::read(scan, i)?;
-    if number.grouped || number.frac.is_some() || !scan.starts(i) {
+    let joined = scan.is_mark(i.wrapping_sub(1), "-/");
+    if number.grouped || number.frac.is_some() || !scan.starts(i) && !joined {
         return Spoken::new(number.next, number.words(scan.locale));
     }
     let digits = number.int.as_str();
     let words = famous(scan, i, digits).unwrap_or_else(|| {
         let before = scan.word_before(i).unwrap_or_default();
+        let future = digits.len() == 4 && (2100..3000).contains(&number.value().unwrap_or(0));
+        if future && matches!(before, "year" | "in" | "In" | "by" | "By" | "since" | "until" | "of" | "is") {
+            return year(digits.parse().unwrap_or(0), scan.locale);
+        }
         if NAMED_BY_CODE.contains(&before) || is_series(before) && digits.len() > 2 {
             code(digits, scan.locale)
         } else {
@@ -351,30 +356,11 @@ fn is_series(word: &str) -> bool {
 }
 
 /// Nouns whose numbers are said in pairs.
+#[rustfmt::skip]
 const NAMED_BY_CODE: &[&str] = &[
-    "Route",
-    "Highway",
-    "Interstate",
-    "Flight",
-    "flight",
-    "Room",
-    "room",
-    "Boeing",
-    "Airbus",
-    "Apt",
-    "Apartment",
-    "Suite",
-    "Error",
-    "error",
-    "Channel",
-    "channel",
-    "Bus",
-    "Area",
-    "Studio",
-    "Form",
-    "HTTP",
-    "status",
-    "Unit",
+    "Route", "Highway", "Interstate", "Flight", "flight", "Room", "room", "Boeing", "Airbus", "Apt",
+    "Apartment", "Suite", "Error", "error", "Channel", "channel", "Bus", "Area", "Studio", "Form", "HTTP",
+    "status", "Unit",
 ];
 
 /// Numbers that have a reading of their own.
@@ -390,7 +376,8 @@ fn famous(scan: &Scan, i: usize, digits: &str) -> Option<String> {
             Some(spell(digits))
         }
         "101" if capital && scan.ends(i + 1) && scan.word_after(i + 1).is_none() => Some("one oh one".into()),
-        "404" if scan.word_after(i + 1).is_some_and(|w| matches!(w, "error" | "page" | "errors")) => {
+        "8080" => Some("eighty eighty".into()),
+        "404" if scan.word_after(i + 1).is_some_and(|w| matches!(w, "error" | "page" | "errors" | "Not")) => {
             Some("four oh four".into())
         }
         "365" if matches!(before, "Office" | "Microsoft") => Some("three sixty-five".into()),

@@ -11,6 +11,14 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if scan.is_mark(i, "+") && scan.digits(i + 1).is_some_and(|d| d.len() <= 3) {
         return international(scan, i);
     }
+    // "1-800-FLOWERS"
+    if scan.is_mark(i + 3, "-")
+        && scan.span(i, i + 2) == "1-"
+        && scan.digits(i + 2).is_some_and(|d| d.len() == 3)
+        && let Some(word) = scan.word(i + 4).filter(|w| w.len() > 2)
+    {
+        return Spoken::new(i + 5, format!("one, {}, {}", group(scan.text(i + 2)), word.to_lowercase()));
+    }
     let (groups, next) = groups(scan, i)?;
     if !scan.ends(next) {
         return None;

@@ -17,6 +17,7 @@ const RULES: &[Rule] = &[
     phones::rule,
     money::rule,
     dates::rule,
+    measures::ratio,
     times::rule,
     versions::rule,
     numbers::scientific,
@@ -78,7 +79,8 @@ fn punctuation(scan: &Scan, i: usize, mark: char, out: &mut Output) {
         '-' if scan.is_mark(i + 1, "-") && i > 0 && said(i - 1) && said(i + 2) => out.dash(),
         '–' if inside => {
             let capital = |k: usize| scan.word(k).is_some_and(|w| w.starts_with(char::is_uppercase));
-            if capital(i - 1) && capital(i + 1) { out.words("to") } else { out.hyphen() }
+            let digits = scan.digits(i - 1).is_some() || scan.digits(i + 1).is_some();
+            if capital(i - 1) && (capital(i + 1) || digits) { out.words("to") } else { out.hyphen() }
         }
         '–' if spaced => out.dash(),
         '—' => out.dash(),

@@ -161,7 +161,7 @@ impl Scan {
     pub(super) fn starts(&self, i: usize) -> bool {
         match i.checked_sub(1).and_then(|p| self.kind(p)) {
             None | Some(Kind::Space) => true,
-            Some(Kind::Mark(c)) => "([{<\"'*~=≈,;:!?—–+&|>≤≥→…".contains(c),
+            Some(Kind::Mark(c)) => "([{<\"'*~=≈,;:!?—–+&|>≤≥→…§".contains(c),
             Some(_) => false,
         }
     }

@@ -77,6 +77,8 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
             let sides = sides(scan, i, next);
             return match meaning.chars().next().filter(|c| !c.is_alphabetic()) {
                 Some(sign) => operator(scan, sign, i, next, &sides).or_else(|| Spoken::new(next, "")),
+                // "!= 3" without its left side
+                None if sides.number && !sides.both => Spoken::new(next, meaning.trim_start_matches("is ")),
                 None => Spoken::new(next, if sides.both { *meaning } else { "" }),
             };
         }
@@ -105,7 +107,7 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         {
             say("minus")
         }
-        '−' => when(sides.both || sides.number, "minus"),
+        '−' => say("minus"),
         '*' | '×' | '·' | '⋅' | '∙' => when(sides.operands && sides.both, "times"),
         '÷' => when(sides.both, "divided by"),
         '/' => slash(scan, i, sides),
@@ -121,10 +123,14 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         '≫' => when(sides.both, "is much greater than"),
         '≈' | '≅' | '≃' | '∼' if sides.left && sides.both => say("is about"),
         '≈' | '≅' | '≃' | '∼' | '~' => when(sides.number, "about"),
-        '≠' => when(sides.both, "is not equal to"),
+        '≠' if sides.both => say("is not equal to"),
+        '≠' => when(sides.number, "not equal to"),
         '≡' => when(sides.both, "is equivalent to"),
         '∝' => when(sides.both, "is proportional to"),
-        '→' | '⇒' | '➜' | '➔' | '⟶' | '⟹' | '➡' => when(sides.both, "to"),
+        '→' | '⇒' | '➜' | '➔' | '⟶' | '⟹' | '➡' if sides.both => {
+            say(if is_menu_path(scan, i) { "then" } else { "to" })
+        }
+        '→' | '⇒' | '➜' | '➔' | '⟶' | '⟹' | '➡' => say(""),
         '←' | '⇐' => when(sides.both, "from"),
         '↔' | '⇔' => when(sides.both, "and"),
         '↑' => when(sides.number, "up"),
@@ -152,6 +158,8 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         '&' => when(sides.both, "and"),
         '@' => when(sides.both || sides.number, "at"),
         '%' => when(sides.left, "percent"),
+        '°' if scan.is_word(next, "C") && scan.ends(next + 1) => Spoken::new(next + 1, "degrees Celsius"),
+        '°' if scan.is_word(next, "F") && scan.ends(next + 1) => Spoken::new(next + 1, "degrees Fahrenheit"),
         '°' => when(sides.left, "degrees"),
         '§' => when(sides.number, "section"),
         '#' => number_sign(scan, next),
@@ -183,6 +191,12 @@ fn menu(scan: &Scan, i: usize, sides: &Sides) -> bool {
     sides.spaced && capital(i + 2) && i >= 2 && scan.word(i - 2).is_some_and(|w| w.len() > 2)
 }
 
+/// "Settings → Display → Brightness": more than one step.
+fn is_menu_path(scan: &Scan, i: usize) -> bool {
+    let arrow = |k: usize| scan.is_mark(k, "→⇒➜➔⟶➡");
+    (2..8).any(|n| arrow(i + n) || i >= n && arrow(i - n))
+}
+
 /// `#4`, and the range `#4–6`.
 fn number_sign(scan: &Scan, at: usize) -> Option<Spoken> {
     let Some(digits) = scan.digits(at).filter(|_| scan.ends(at + 1)) else { return Spoken::new(at, "") };
@@ -199,9 +213,11 @@ fn slash(scan: &Scan, i: usize, sides: &Sides) -> Option<Spoken> {
         return Spoken::new(next, "divided by");
     }
     let lower = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().all(char::is_lowercase));
-    let name = |k: usize| scan.word(k).is_some_and(|w| w.len() > 2 && w.chars().any(char::is_lowercase));
+    let name = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().any(char::is_lowercase));
     let (left, right) = if sides.spaced { (i.saturating_sub(2), i + 2) } else { (i - 1, i + 1) };
-    let choice = lower(left) && lower(right) || name(left) && name(right);
+    let measures =
+        sides.spaced && scan.digits(right).is_some() && name(left) || scan.is_mark(left.wrapping_sub(1), "°");
+    let choice = lower(left) && lower(right) || name(left) && name(right) || measures;
     if choice {
         return Spoken::new(next, "or");
     }

@@ -19,8 +19,8 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
             && scan.ends(last.next)
             && (first.colon || last_half.is_some() || first_half.is_some())
         {
-            let from = say(&first, first_half, last_half.is_some());
-            let to = say(&last, last_half, first_half.is_some());
+            let from = say(&first, first_half, true);
+            let to = say(&last, last_half, true);
             return Spoken::new(last.next, format!("{from} to {to}"));
         }
     }
@@ -67,8 +67,6 @@ struct Time {
     minute: u32,
     second: Option<u32>,
     colon: bool,
-    /// The hour was written with two digits: a 24-hour clock.
-    padded: bool,
     next: usize,
 }
 
@@ -76,8 +74,7 @@ struct Time {
 fn time(scan: &Scan, i: usize) -> Option<(Time, Option<&'static str>)> {
     let hour_digits = scan.digits(i).filter(|d| d.len() <= 2)?;
     let hour: u32 = hour_digits.parse().ok()?;
-    let padded = hour_digits.starts_with('0');
-    let mut time = Time { hour, minute: 0, second: None, colon: false, padded, next: i + 1 };
+    let mut time = Time { hour, minute: 0, second: None, colon: false, next: i + 1 };
     let sixty = |k: usize| {
         scan.digits(k).filter(|d| d.len() == 2).and_then(|d| d.parse().ok()).filter(|n| *n < 60u32)
     };
@@ -100,6 +97,14 @@ fn time(scan: &Scan, i: usize) -> Option<(Time, Option<&'static str>)> {
         if scan.is_mark(time.next, ":") {
             return None;
         }
+    } else if scan.is_mark(i + 1, ".")
+        && let Some(minute) = sixty(i + 2)
+        && half(scan, i + 3, false).is_some()
+    {
+        // "7.45pm"
+        time.minute = minute;
+        time.colon = true;
+        time.next = i + 3;
     } else if scan.is_mark(i + 1, ":.,/") && scan.digits(i + 2).is_some() {
         return None;
     }
@@ -144,14 +149,13 @@ fn half(scan: &Scan, i: usize, colon: bool) -> Option<(&'static str, usize)> {
     }
 }
 
-/// `bare`: the other end of a span says what half of the day it is.
+/// `bare`: an end of a span, without "o'clock".
 fn say(time: &Time, half: Option<&str>, bare: bool) -> String {
     let hour = numbers::two_digits(time.hour);
     let mut words = match (time.hour, time.minute) {
         (0 | 24, 0) if half.is_none() && time.second.is_none() => return "midnight".into(),
-        (_, 0) if half.is_some() || bare || !time.colon => hour,
+        (_, 0) if half.is_some() || !time.colon || bare && time.hour <= 12 => hour,
         (13..=23, 0) => format!("{hour} hundred"),
-        (_, 0) if time.padded && time.hour < 10 => format!("oh {hour} hundred"),
         (_, 0) => format!("{hour} o'clock"),
         (_, minute @ 1..10) => format!("{hour} oh {}", numbers::two_digits(minute)),
         (_, minute) => format!("{hour} {}", numbers::two_digits(minute)),

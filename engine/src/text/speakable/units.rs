@@ -1,7 +1,7 @@
 //! Units of measure: their symbols and names, alone and in quotients ("km/h", "m/s²").
 
 use super::Locale;
-use super::scan::Scan;
+use super::scan::{Scan, Spoken};
 
 /// Symbol, name of one, name of many ("" adds an s), and how safely the symbol is read as a unit.
 type Unit = (&'static str, &'static str, &'static str, Safety);
@@ -171,7 +171,7 @@ fn is_unit(scan: &Scan, unit: &Unit, at: usize, glued: bool) -> bool {
         }
         Glued => glued,
         Word => {
-            let closes = scan.is_mark(at + 1, ".;)") || at + 1 >= scan.len();
+            let closes = scan.is_mark(at + 1, ".;)") || at + 1 >= scan.len() || scan.is_mark(at + 2, "=");
             let measure = scan.word_after(at + 1).is_some_and(|w| {
                 matches!(
                     w,
@@ -277,6 +277,16 @@ fn quotient(scan: &Scan, i: usize) -> Option<(String, usize)> {
         return scan.ends(next).then_some((words, next));
     }
     scan.ends(i + 2).then(|| (format!(" per {name}"), i + 2))
+}
+
+/// `km/h` and `m/s` without a number.
+pub(super) fn bare_quotient(scan: &Scan, i: usize) -> Option<Spoken> {
+    let unit = find(scan.word(i)?)?;
+    if !scan.starts(i) {
+        return None;
+    }
+    let (words, next) = quotient(scan, i + 1)?;
+    Spoken::new(next, localise(format!("{}{words}", plural(unit)), scan.locale))
 }
 
 /// Whether the quantity in the tokens `from..next` describes the noun after it: "a 5 km run".
