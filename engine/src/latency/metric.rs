@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub enum Mark {
     /// The last voiced sample of the user's speech at the microphone, by the sample clock.
     SpeechEnd,
-    /// That sample left the ring and the resampler, or for typed input: the text was sent.
+    /// That sample left the ring and the resampler.
     SpeechEndCaptured,
     /// The VAD's score for the chunk with that sample was there.
     SpeechEndScored,
-    /// The turn machine decided that the user has finished.
+    /// The turn machine decided that the user has finished, or the text was sent.
     EndOfTurn,
     /// The recogniser took up the audio.
     EncoderStart,

@@ -195,6 +195,11 @@ impl Recorder {
         self.close(transcript, reply, Outcome::Answered)
     }
 
+    /// Ends the running attempt without a record: speech went on and another attempt follows.
+    pub fn discard(&mut self) {
+        self.current = None;
+    }
+
     /// Ends the running turn as cancelled: counted, but in no statistics.
     pub fn cancel(&mut self, transcript: &str, heard: &str) -> Option<&TurnRecord> {
         self.close(transcript, heard, Outcome::Cancelled)
