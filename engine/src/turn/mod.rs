@@ -2,9 +2,24 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`conductor`] | runs endpoint and machine on real or scripted stages |
 //! | [`endpoint`] | speech probabilities to start, pause and end of speech |
+//! | [`machine`] | the turn machine: events in, effects out |
+//! | [`message`] | those events and effects |
+//! | [`unfinished`] | whether words sound as if more were to come |
+//!
+//! Endpoint and machine are pure functions of state, time and event, so that their cases are tables.
 
+pub mod conductor;
+mod config;
 pub mod endpoint;
+pub mod machine;
+pub mod message;
+mod reply;
 mod samples;
+#[cfg(test)]
+mod tests;
+pub mod unfinished;
 
+pub use config::{Processors, Speculation, TurnConfig};
 pub use samples::{LISTEN_RATE_HZ, Samples};

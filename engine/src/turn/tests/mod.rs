@@ -1,0 +1,5 @@
+//! The turn machine on a simulated sample clock, with scripted stages that answer at once or late.
+
+mod cases;
+mod properties;
+mod simulation;
