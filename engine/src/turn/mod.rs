@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`conductor`] | runs endpoint and machine on real or scripted stages |
 //! | [`endpoint`] | speech probabilities to start, pause and end of speech |
+//! | [`history`] | the conversation within the model's context |
 //! | [`machine`] | the turn machine: events in, effects out |
 //! | [`message`] | those events and effects |
 //! | [`unfinished`] | whether words sound as if more were to come |
@@ -13,6 +14,7 @@
 pub mod conductor;
 mod config;
 pub mod endpoint;
+pub mod history;
 pub mod machine;
 pub mod message;
 mod reply;

@@ -1,0 +1,238 @@
+//! The conversation as the model sees it: what was said and heard, within the context's length.
+//!
+//! A full context is not trimmed a message at a time, for then every turn would change the beginning
+//! of the prompt and lose the whole cache. It is cut down to half, at message boundaries, so that many
+//! turns follow before the next cut. The system prompt always stays, and the user's last words are always answered:
+//! if they alone are too long, their beginning is left out.
+//!
+//! ```
+//! use repartee_engine::turn::history::{ContextLimits, History};
+//! let mut history = History::new("Be brief.");
+//! let words = |messages: &[_]| messages.iter().map(|m: &repartee_engine::text::chat::Message| m.content.len() / 4).sum();
+//! let limits = ContextLimits { context_tokens: 256, reply_tokens: 64 };
+//! let prompt = history.prompt("What time is it?", limits, words)?;
+//! assert_eq!(prompt.messages.len(), 2);
+//! assert!(prompt.trimmed.is_none());
+//! # Ok::<(), repartee_engine::turn::history::ContextTooSmall>(())
+//! ```
+
+use super::message::Exchange;
+use crate::text::chat::{Message, Role};
+
+/// What there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextLimits {
+    /// Tokens that the model's context holds.
+    pub context_tokens: usize,
+    /// Tokens kept free for the reply.
+    pub reply_tokens: usize,
+}
+
+/// What had to be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Messages of the history that are forgotten.
+    pub messages: usize,
+    /// Words left out at the beginning of the user's last text.
+    pub words: usize,
+}
+
+/// A conversation that fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// System prompt, history, the user's words.
+    pub messages: Vec<Message>,
+    /// What was left out to make it fit, for the user to know.
+    pub trimmed: Option<Trimmed>,
+}
+
+/// Not even the system prompt and one word fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the system prompt takes {tokens} of {context_tokens} tokens, which leaves no room for an answer; shorten it or use a longer context"
+)]
+pub struct ContextTooSmall {
+    /// Tokens of the system prompt with the shortest question.
+    pub tokens: usize,
+    /// The limit.
+    pub context_tokens: usize,
+}
+
+/// What was said and heard so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    system: Message,
+    messages: Vec<Message>,
+}
+
+impl History {
+    /// A conversation that has not begun, under the given system prompt (may be empty: then none is sent).
+    pub fn new(system: &str) -> Self {
+        Self { system: Message::new(Role::System, system), messages: Vec::new() }
+    }
+
+    /// What was said and heard, without the system prompt.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Adds what was said and heard. An interrupted reply ends in an ellipsis, so that the model knows; of one
+    /// that nobody heard, nothing is kept, and the user's words join those that follow.
+    pub fn remember(&mut self, exchange: &Exchange) {
+        self.push_user(&exchange.user);
+        if !exchange.heard.is_empty() {
+            let end = if exchange.interrupted { "…" } else { "" };
+            self.messages.push(Message::new(Role::Assistant, format!("{}{end}", exchange.heard)));
+        }
+    }
+
+    /// Roles alternate, as templates demand.
+    fn push_user(&mut self, text: &str) {
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::User => last.content = format!("{} {text}", last.content),
+            _ => self.messages.push(Message::new(Role::User, text)),
+        }
+    }
+
+    /// The messages to answer `user` with, at most `context_tokens - reply_tokens` as counted by
+    /// `count_tokens` on whole conversations. What has to be left out of the history is forgotten for good.
+    ///
+    /// # Errors
+    /// [`ContextTooSmall`] if nothing but the system prompt would fit.
+    pub fn prompt(
+        &mut self,
+        user: &str,
+        limits: ContextLimits,
+        count_tokens: impl Fn(&[Message]) -> usize,
+    ) -> Result<Prompt, ContextTooSmall> {
+        let room = limits.context_tokens.saturating_sub(limits.reply_tokens);
+        let whole = self.with(user, 0);
+        if count_tokens(&whole) <= room {
+            return Ok(Prompt { messages: whole, trimmed: None });
+        }
+        // The fewest messages whose loss brings the prompt under half; a reply never comes first.
+        let target = room.min(limits.context_tokens / 2);
+        let starts = (1..=self.messages.len())
+            .filter(|start| self.messages.get(*start).is_none_or(|message| message.role == Role::User));
+        let mut dropped = self.messages.len();
+        for start in starts {
+            if count_tokens(&self.with(user, start)) <= target {
+                dropped = start;
+                break;
+            }
+        }
+        self.messages.drain(..dropped);
+        let kept = self.with(user, 0);
+        if count_tokens(&kept) <= room {
+            return Ok(Prompt { messages: kept, trimmed: Some(Trimmed { messages: dropped, words: 0 }) });
+        }
+        let (messages, words) = self.cut_user(user, room, limits, count_tokens)?;
+        Ok(Prompt { messages, trimmed: Some(Trimmed { messages: dropped, words }) })
+    }
+
+    /// System prompt, history from message `start` on, `user`.
+    fn with(&self, user: &str, start: usize) -> Vec<Message> {
+        let mut history = Self { system: self.system.clone(), messages: self.messages[start..].to_vec() };
+        history.push_user(user);
+        if !history.system.content.is_empty() {
+            history.messages.insert(0, history.system);
+        }
+        history.messages
+    }
+
+    /// Leaves out as few words as possible at the beginning of `user`.
+    fn cut_user(
+        &self,
+        user: &str,
+        room: usize,
+        limits: ContextLimits,
+        count_tokens: impl Fn(&[Message]) -> usize,
+    ) -> Result<(Vec<Message>, usize), ContextTooSmall> {
+        let words: Vec<&str> = user.split_whitespace().collect();
+        let without = |count: usize| self.with(&words[count..].join(" "), 0);
+        let (mut fits_not, mut fits) = (0, words.len().saturating_sub(1));
+        let tokens = count_tokens(&without(fits));
+        if tokens > room {
+            return Err(ContextTooSmall { tokens, context_tokens: limits.context_tokens });
+        }
+        while fits - fits_not > 1 {
+            let middle = fits_not + (fits - fits_not) / 2;
+            if count_tokens(&without(middle)) <= room { fits = middle } else { fits_not = middle }
+        }
+        Ok((without(fits), fits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token a word and three around each message, as chat templates have them.
+    fn count(messages: &[Message]) -> usize {
+        messages.iter().map(|message| message.content.split_whitespace().count() + 3).sum()
+    }
+
+    fn exchange(user: &str, heard: &str) -> Exchange {
+        Exchange { user: user.into(), heard: heard.into(), interrupted: false }
+    }
+
+    const LIMITS: ContextLimits = ContextLimits { context_tokens: 256, reply_tokens: 64 };
+
+    #[test]
+    fn forty_turns_in_a_short_context() {
+        // B22: 256 tokens, 40 turns of 30 words.
+        let mut history = History::new("You are a test.");
+        let mut cuts = 0;
+        for turn in 0..40 {
+            let user = format!("turn{turn} {}", "word ".repeat(29));
+            let prompt = history.prompt(&user, LIMITS, count).unwrap();
+            assert!(count(&prompt.messages) <= 192);
+            assert_eq!(prompt.messages[0], Message::new(Role::System, "You are a test."));
+            assert!(prompt.messages.last().unwrap().content.starts_with(&format!("turn{turn} ")));
+            assert_eq!(prompt.messages[1].role, Role::User);
+            if let Some(trimmed) = prompt.trimmed {
+                cuts += 1;
+                assert!(trimmed.messages > 0 && trimmed.words == 0);
+                assert!(count(&prompt.messages) <= 128, "cut to half, so that it lasts");
+            }
+            history.remember(&exchange(&user, &"reply ".repeat(20)));
+        }
+        // 56 words a turn: each cut lasts two turns and more.
+        assert!((10..=20).contains(&cuts), "{cuts}");
+    }
+
+    #[test]
+    fn a_question_longer_than_the_context_loses_its_beginning() {
+        let mut history = History::new("You are a test.");
+        history.remember(&exchange("hi", "hello"));
+        let words: Vec<String> = (0..400).map(|i| format!("w{i}")).collect();
+        let prompt = history.prompt(&words.join(" "), LIMITS, count).unwrap();
+        assert_eq!(count(&prompt.messages), 192);
+        assert_eq!(prompt.messages.len(), 2);
+        let trimmed = prompt.trimmed.unwrap();
+        assert_eq!((trimmed.messages, trimmed.words), (2, 400 - (192 - 7 - 3)));
+        assert!(prompt.messages[1].content.ends_with("w399"));
+        assert!(history.messages().is_empty());
+    }
+
+    #[test]
+    fn a_system_prompt_that_leaves_no_room_is_an_error() {
+        let mut history = History::new(&"rule ".repeat(300));
+        let error = history.prompt("hi", LIMITS, count).unwrap_err();
+        assert_eq!(error, ContextTooSmall { tokens: 307, context_tokens: 256 });
+        let mut empty = History::new("");
+        assert_eq!(empty.prompt("hi", LIMITS, count).unwrap().messages.len(), 1);
+    }
+
+    #[test]
+    fn roles_alternate_and_interruptions_show() {
+        let mut history = History::new("");
+        history.remember(&exchange("one", ""));
+        history.remember(&Exchange { user: "two".into(), heard: "I was".into(), interrupted: true });
+        let texts: Vec<_> = history.messages().iter().map(|m| (m.role, m.content.as_str())).collect();
+        assert_eq!(texts, [(Role::User, "one two"), (Role::Assistant, "I was…")]);
+        history.remember(&exchange("three", ""));
+        let prompt = history.prompt("four", LIMITS, count).unwrap();
+        assert_eq!(prompt.messages.last().unwrap().content, "three four");
+    }
+}
