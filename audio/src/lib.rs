@@ -6,6 +6,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`wav`] | reading WAV files as mono, writing them safely |
+//! | [`input`] | from the device's callback to the program |
+//! | [`output`] | from the synthesiser to the device's callback |
 //! | [`resample`] | whole signals and streams from any rate to any rate |
 //!
 //! ```no_run
@@ -19,6 +21,8 @@
 //! ```
 
 mod error;
+pub mod input;
+pub mod output;
 pub mod resample;
 pub mod wav;
 

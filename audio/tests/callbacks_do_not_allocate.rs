@@ -1,0 +1,100 @@
+//! What runs in a device's callback, or once a millisecond beside it, allocates nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use repartee_audio::input;
+use repartee_audio::output::{self, OutputConfig};
+use repartee_audio::resample::StreamResampler;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that is ending has no counter any more.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations and releases during `work`, on this thread.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8; 100]))), 2);
+}
+
+#[test]
+fn output_callback() {
+    let (control, mut feeder, mut callback, _tap) = output::new(OutputConfig::new(24_000, 48_000)).unwrap();
+    let sound = vec![0.5; 24_000];
+    let mut frames = vec![0i16; 2 * 480];
+    // Fresh, playing, ducked, silenced with a stale rest, the next turn, run dry, a full tap.
+    for turn in 1..5 {
+        control.play(turn);
+        for block in 0..40 {
+            feeder.offer(turn, &sound).unwrap();
+            match block {
+                10 => control.duck(turn),
+                20 => control.silence(turn),
+                _ => {}
+            }
+            let count = allocations(|| callback.fill(&mut frames, 2, |sample| (sample * 32_767.0) as i16));
+            assert_eq!(count, 0, "turn {turn}, block {block}");
+        }
+    }
+    assert!(control.counters().dropped_samples > 0 && control.counters().tap_lost_samples > 0);
+}
+
+#[test]
+fn input_callback() {
+    let (mut callback, mut reader) = input::new(44_100, 16_000).unwrap();
+    let frames = vec![1i16; 2 * 441];
+    let mut out = Vec::with_capacity(160 * 500);
+    for block in 0..300 {
+        // Past 200 blocks the ring overflows.
+        assert_eq!(
+            allocations(|| callback.take(&frames, 2, |sample| f32::from(sample) / 32_768.0)),
+            0,
+            "{block}"
+        );
+    }
+    assert!(reader.overflowed_samples() > 0);
+    assert_eq!(allocations(|| reader.read(&mut out).unwrap()), 0);
+}
+
+#[test]
+fn stream_resampling_into_room() {
+    for (from_hz, to_hz) in [(48_000, 16_000), (44_100, 48_000), (44_101, 48_000), (16_000, 16_000)] {
+        let mut stream = StreamResampler::new(from_hz, to_hz).unwrap();
+        let piece = vec![0.1; 441];
+        let mut out = Vec::with_capacity(192_000);
+        let count = allocations(|| {
+            for _ in 0..50 {
+                stream.push(&piece, &mut out).unwrap();
+            }
+        });
+        assert_eq!(count, 0, "{from_hz} to {to_hz}");
+        assert!(!out.is_empty());
+    }
+}
