@@ -1,0 +1,36 @@
+//! The backends that this machine offers to the op suite.
+
+use repartee_engine::backends::Backend;
+
+use crate::case::Case;
+
+/// A backend under test.
+pub struct Subject {
+    /// The backend.
+    pub backend: Box<dyn Backend>,
+    /// What each placement must name.
+    pub device: &'static str,
+    /// What this backend does not claim to run.
+    pub skips: &'static [Skip],
+}
+
+/// Something that a backend does not run. The suite checks that compiling it is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Skip {
+    /// A case's name starts with this.
+    pub case: &'static str,
+    /// Why it is missing.
+    pub reason: &'static str,
+}
+
+impl Subject {
+    /// The entry of the skip list that covers a case.
+    pub fn skip(&self, case: &Case) -> Option<&Skip> {
+        self.skips.iter().find(|s| case.name.starts_with(s.case))
+    }
+}
+
+/// Every backend of this machine, each instruction set of the CPU on its own.
+pub fn subjects() -> Vec<Subject> {
+    Vec::new()
+}
