@@ -159,6 +159,7 @@ impl Program for BrokenProgram {
             outputs: &mut places,
             priority: run.priority,
             cancel: run.cancel,
+            node_ns: None,
         };
         let result = self.inner.run(session, inner);
         if result.is_err() && matches!(self.fault, Fault::RefusedRunCounts) && run.cancel.is_none() {

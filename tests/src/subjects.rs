@@ -1,6 +1,7 @@
 //! The backends that this machine offers to the op suite.
 
 use repartee_engine::backends::Backend;
+use repartee_engine::backends::cpu::{Cpu, CpuOptions, InstructionSet};
 
 use crate::case::Case;
 
@@ -32,5 +33,13 @@ impl Subject {
 
 /// Every backend of this machine, each instruction set of the CPU on its own.
 pub fn subjects() -> Vec<Subject> {
-    Vec::new()
+    InstructionSet::available().into_iter().map(cpu).collect()
 }
+
+fn cpu(set: InstructionSet) -> Subject {
+    let options = CpuOptions { threads: Some(2), instruction_set: Some(set), poison: true };
+    Subject { backend: Box::new(Cpu::new(options)), device: "cpu", skips: CPU_SKIPS }
+}
+
+/// What the CPU does not claim.
+const CPU_SKIPS: &[Skip] = &[];
