@@ -1,7 +1,7 @@
 //! What each step does: rows, moves, attention, recurrences, sampling. Products are in `exec_products`.
 
 use super::Device;
-use super::kernels::attention::{Attend, MAX_ROWS, PackKeys};
+use super::kernels::attention::{Attend, MAX_ROWS, PackKeys, PackValues};
 use super::kernels::rows::{Accumulate, Binary, LayerNorm, Magnitude, RmsNorm, Softmax, Unary};
 use super::pack::{FloatType, TILE};
 use super::plan::{Plan, Step, Work};
@@ -412,14 +412,25 @@ impl Exec<'_> {
         // Keys in tiles: the caches have them so; rows of a value are packed first.
         let packed = Shared(self.scratch.cast::<f32>());
         let mut packed_width = 0;
+        let mut packed_values = packed;
         if let KeyValues::Rows { .. } = source {
-            let k = self.mat(node.inputs[1]);
+            let (k, v) = (self.mat(node.inputs[1]), self.mat(node.inputs[2]));
             packed_width = k.rows.next_multiple_of(TILE) * head_dim;
-            self.each_row(kv_heads, k.rows * head_dim, |h| {
-                let x = k.row(0).wrapping_add(h * head_dim);
-                let out = packed.add(h * packed_width);
-                // SAFETY: inside the scratch that was planned for all heads.
-                unsafe { self.kernel(PackKeys { x, x_row: k.stride, n: k.rows, head_dim, out }) };
+            packed_values = Shared(packed.add(kv_heads * packed_width));
+            self.each_row(2 * kv_heads, k.rows * head_dim, |task| {
+                let (h, n) = (task / 2, k.rows);
+                // SAFETY: inside the scratch that was planned for all heads' keys and values.
+                unsafe {
+                    if task % 2 == 0 {
+                        let x = k.row(0).wrapping_add(h * head_dim);
+                        let out = packed.add(h * packed_width);
+                        self.kernel(PackKeys { x, x_row: k.stride, n, head_dim, out });
+                    } else {
+                        let x = v.row(0).wrapping_add(h * head_dim);
+                        let out = packed_values.add(h * packed_width);
+                        self.kernel(PackValues { x, x_row: v.stride, n, head_dim, out });
+                    }
+                }
             });
         }
         // Query rows that share keys go together: of one head over several positions in prompts and encoders, of
@@ -461,9 +472,9 @@ impl Exec<'_> {
             }
             let (keys, values, ty, value_row) = match source {
                 KeyValues::Rows { .. } => {
-                    let v = self.mat(node.inputs[2]);
-                    let values = v.p.wrapping_add(kv * head_dim).cast::<u8>();
-                    (packed.add(kv * packed_width).cast::<u8>(), values, FloatType::F32, v.stride)
+                    let [keys, values] =
+                        [packed, packed_values].map(|p| p.add(kv * packed_width).cast::<u8>());
+                    (keys, values, FloatType::F32, head_dim)
                 }
                 KeyValues::Cache { keys, values } | KeyValues::CacheOfLength { keys, values, .. } => {
                     let (k, v) = (self.state(keys), self.state(values));

@@ -362,7 +362,11 @@ fn scratch(graph: &Graph, steps: &[Step]) -> (usize, usize) {
                 };
                 let width = most.next_multiple_of(TILE);
                 worker = worker.max(MAX_ROWS * width + TILE);
-                if matches!(source, KeyValues::Rows { .. }) { floats(width * kv_heads * head_dim) } else { 0 }
+                if matches!(source, KeyValues::Rows { .. }) {
+                    floats(2 * width * kv_heads * head_dim)
+                } else {
+                    0
+                }
             }
             _ => 0,
         };

@@ -108,3 +108,30 @@ impl Kernel for PackKeys {
         }
     }
 }
+
+/// Puts `n` rows of `head_dim` floats, `x_row` apart, one behind the other.
+///
+/// Rows of all heads lie a power of two or so apart, which maps a head's values onto a few sets of the cache: every
+/// read would miss. Packed, they stay in it for all queries.
+pub(crate) struct PackValues {
+    pub(crate) x: *const f32,
+    pub(crate) x_row: usize,
+    pub(crate) n: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) out: *mut f32,
+}
+
+impl Kernel for PackValues {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        for i in 0..self.n {
+            // SAFETY: `n` rows at `x`, `n * head_dim` numbers at `out`, not overlapping: the caller's promise.
+            unsafe {
+                let (from, to) = (self.x.add(i * self.x_row), self.out.add(i * self.head_dim));
+                std::ptr::copy_nonoverlapping(from, to, self.head_dim);
+            }
+        }
+    }
+}

@@ -145,11 +145,19 @@ unsafe fn unpack<S: Simd, const Q: u8>(p: *const u8) -> [S::B; 8] {
     // SAFETY: one block of quants, the caller's promise.
     unsafe {
         if Q == EIGHT {
-            return std::array::from_fn(|g| S::load_b(p.add(64 * g)));
+            let mut bytes = [S::load_b(p); 8];
+            for (g, bytes) in bytes.iter_mut().enumerate().skip(1) {
+                *bytes = S::load_b(p.add(64 * g));
+            }
+            return bytes;
         }
-        let packed: [S::B; 4] = std::array::from_fn(|j| S::load_b(p.add(64 * j)));
-        let low = packed.map(|v| S::low_nibbles(v));
-        let high = packed.map(|v| S::high_nibbles(v));
+        let mut low = [S::low_nibbles(S::load_b(p)); 4];
+        let mut high = low;
+        for j in 0..4 {
+            let packed = S::load_b(p.add(64 * j));
+            low[j] = S::low_nibbles(packed);
+            high[j] = S::high_nibbles(packed);
+        }
         if Q == FIVE {
             let bits = S::load_b(p.add(256));
             return [

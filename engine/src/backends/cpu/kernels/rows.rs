@@ -3,14 +3,19 @@
 use crate::backends::cpu::simd::{Kernel, LANES, Simd, erf, exp, sigmoid, sin, tanh};
 use crate::graph::{BinaryOp, UnaryOp};
 
-/// One row: `n` numbers at a pointer.
-#[inline(always)]
-unsafe fn each<S: Simd>(n: usize, mut f: impl FnMut(usize, usize)) {
-    let mut i = 0;
-    while i < n {
-        f(i, (n - i).min(LANES));
-        i += LANES;
-    }
+/// Runs a block for each vector of a row of `n` numbers, with its start and how many of its lanes are inside.
+///
+/// A macro, not a function of a closure: what the compiler does not inline is compiled without the instruction set,
+/// and each instruction becomes a call (softmax was 20 times slower for it).
+macro_rules! each {
+    ($n:expr, |$i:ident, $lanes:ident| $body:expr) => {{
+        let mut $i = 0;
+        while $i < $n {
+            let $lanes = ($n - $i).min(LANES);
+            $body;
+            $i += LANES;
+        }
+    }};
 }
 
 /// `y = f(x)` for `n` numbers; `x` and `y` may be the same.
@@ -57,7 +62,7 @@ impl Unary {
     unsafe fn map<S: Simd>(&self, f: impl Fn(S::F) -> S::F) {
         // SAFETY: the caller's promise.
         unsafe {
-            each::<S>(self.n, |i, n| S::store_n(self.y.add(i), f(S::load_n(self.x.add(i), n)), n));
+            each!(self.n, |i, n| S::store_n(self.y.add(i), f(S::load_n(self.x.add(i), n)), n));
         }
     }
 }
@@ -79,7 +84,7 @@ impl Kernel for Binary {
     unsafe fn run<S: Simd>(self) {
         // SAFETY: `n` numbers at the pointers (one at `b` with `splat`), the caller's promise.
         unsafe {
-            each::<S>(self.n, |i, n| {
+            each!(self.n, |i, n| {
                 let a = S::load_n(self.a.add(i), n);
                 let b = if self.splat { S::splat(*self.b) } else { S::load_n(self.b.add(i), n) };
                 let y = match self.op {
@@ -101,7 +106,7 @@ unsafe fn total<S: Simd>(x: *const f32, n: usize, f: impl Fn(S::F, usize) -> S::
     // SAFETY: `n` numbers, the caller's promise.
     unsafe {
         let mut sum = S::zero();
-        each::<S>(n, |i, n| sum = S::add(sum, f(S::load_n(x.add(i), n), n)));
+        each!(n, |i, n| sum = S::add(sum, f(S::load_n(x.add(i), n), n)));
         S::sum(sum)
     }
 }
@@ -133,7 +138,7 @@ impl Kernel for LayerNorm {
                 S::mul(d, d)
             }) / n;
             let inv = S::splat(1.0 / (var + self.eps).sqrt());
-            each::<S>(self.n, |i, n| {
+            each!(self.n, |i, n| {
                 let x = S::mul(S::sub(S::load_n(self.x.add(i), n), m), inv);
                 let gain = S::load_n(self.gain.add(i), n);
                 let y = if self.bias.is_null() {
@@ -175,7 +180,7 @@ impl Kernel for RmsNorm {
         unsafe {
             let mean = total::<S>(self.x, self.n, |x, _| S::mul(x, x)) / self.n as f32;
             let inv = S::splat(1.0 / (mean + self.eps).sqrt());
-            each::<S>(self.n, |i, n| {
+            each!(self.n, |i, n| {
                 let x = S::mul(S::load_n(self.x.add(i), n), inv);
                 S::store_n(self.y.add(i), S::mul(x, S::load_n(self.gain.add(i), n)), n);
             });
@@ -208,7 +213,7 @@ pub(crate) unsafe fn softmax<S: Simd>(x: *mut f32, seen: usize, width: usize, sc
     unsafe {
         let lowest = S::splat(f32::NEG_INFINITY);
         let mut top = lowest;
-        each::<S>(seen, |i, n| {
+        each!(seen, |i, n| {
             let v = S::mul(S::load_n(x.add(i), n), S::splat(scale));
             S::store_n(x.add(i), v, n);
             if n == LANES {
@@ -222,14 +227,14 @@ pub(crate) unsafe fn softmax<S: Simd>(x: *mut f32, seen: usize, width: usize, sc
         });
         let top = S::splat(S::max_lane(top));
         let mut sum = S::zero();
-        each::<S>(seen, |i, n| {
+        each!(seen, |i, n| {
             let e = exp::<S>(S::sub(S::load_n(x.add(i), n), top));
             let e = if n < LANES { first::<S>(e, n) } else { e };
             S::store_n(x.add(i), e, n);
             sum = S::add(sum, e);
         });
         let inv = S::splat(1.0 / S::sum(sum));
-        each::<S>(seen, |i, n| S::store_n(x.add(i), S::mul(S::load_n(x.add(i), n), inv), n));
+        each!(seen, |i, n| S::store_n(x.add(i), S::mul(S::load_n(x.add(i), n), inv), n));
         if seen < width {
             std::slice::from_raw_parts_mut(x.add(seen), width - seen).fill(0.0);
         }
@@ -250,7 +255,7 @@ impl Kernel for Magnitude {
     unsafe fn run<S: Simd>(self) {
         // SAFETY: `2 n` numbers at `x`, `n` at `y`, the caller's promise.
         unsafe {
-            each::<S>(self.n, |i, n| {
+            each!(self.n, |i, n| {
                 let (a, b) = (S::load_n(self.x.add(i), n), S::load_n(self.x.add(self.n + i), n));
                 S::store_n(self.y.add(i), S::sqrt(S::fma(a, a, S::mul(b, b))), n);
             });
@@ -273,7 +278,7 @@ impl Kernel for Accumulate {
     unsafe fn run<S: Simd>(self) {
         // SAFETY: `n` numbers at both pointers, the caller's promise.
         unsafe {
-            each::<S>(self.n, |i, n| {
+            each!(self.n, |i, n| {
                 let sum = S::add(S::load_n(self.y.add(i), n), S::load_n(self.x.add(i), n));
                 S::store_n(self.y.add(i), S::mul(sum, S::splat(self.factor)), n);
             });
@@ -301,7 +306,7 @@ impl Kernel for Depthwise {
     unsafe fn run<S: Simd>(self) {
         // SAFETY: `n` numbers for each tap inside, the caller's promise.
         unsafe {
-            each::<S>(self.n, |i, n| {
+            each!(self.n, |i, n| {
                 let mut sum = if self.bias.is_null() { S::zero() } else { S::load_n(self.bias.add(i), n) };
                 for tap in self.from..self.to {
                     let x = S::load_n(self.x.wrapping_add(tap * self.x_row + i), n);
