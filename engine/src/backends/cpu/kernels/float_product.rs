@@ -10,6 +10,9 @@ use crate::backends::cpu::simd::{Kernel, LANES, Simd};
 /// Columns that are worked on before the next rows: two tiles of that length stay in the first-level cache.
 const PANEL: usize = 256;
 
+/// Rows from which it pays to widen 16-bit weights first.
+const WIDEN_ROWS: usize = 16;
+
 /// Where sums start.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
@@ -114,7 +117,9 @@ unsafe fn all<S: Simd, E: Element>(p: FloatProduct) {
             let left = tiles - tile;
             // SAFETY: tiles `tile ..` are inside, the caller's promise.
             tile += unsafe {
-                if panel.rows <= 2 && left >= 4 && S::ROWS >= 8 {
+                if E::BYTES < 4 && panel.rows >= WIDEN_ROWS {
+                    widened::<S, E>(panel, tile, left)
+                } else if panel.rows <= 2 && left >= 4 && S::ROWS >= 8 {
                     tile_group::<S, E, 4>(panel, tile)
                 } else if left >= 2 && (S::ROWS >= 8 || panel.rows <= 2) {
                     tile_group::<S, E, 2>(panel, tile)
@@ -125,6 +130,46 @@ unsafe fn all<S: Simd, E: Element>(p: FloatProduct) {
         }
         at += PANEL;
     }
+}
+
+/// Widens up to two tiles of a panel once for all rows: conversions share the ports of multiply-adds.
+#[inline(always)]
+unsafe fn widened<S: Simd, E: Element>(p: FloatProduct, tile: usize, left: usize) -> usize {
+    let tiles = left.min(2);
+    let mut wide = [0.0_f32; 2 * PANEL * LANES];
+    let b_tile = p.k * LANES;
+    // SAFETY: the tiles are inside `b`, and fit into `wide`; columns and bias start at the first of them.
+    unsafe {
+        for t in 0..tiles {
+            let from = p.b.add((tile + t) * p.b_tile * E::BYTES);
+            for l in 0..p.k {
+                let v = E::load::<S>(from.add(l * p.b_row * E::BYTES));
+                S::store(wide.as_mut_ptr().add(t * b_tile + l * LANES), v);
+            }
+        }
+        let column = tile * LANES;
+        let part = FloatProduct {
+            b: wide.as_ptr().cast(),
+            ty: FloatType::F32,
+            b_row: LANES,
+            b_tile,
+            c: p.c.add(column),
+            cols: (p.cols - column).min(tiles * LANES),
+            start: match p.start {
+                Start::Bias(bias) => Start::Bias(bias.add(column)),
+                other => other,
+            },
+            ..p
+        };
+        if tiles == 2 && S::ROWS >= 8 {
+            tile_group::<S, F32, 2>(part, 0);
+        } else {
+            for t in 0..tiles {
+                tile_group::<S, F32, 1>(part, t);
+            }
+        }
+    }
+    tiles
 }
 
 #[inline(always)]
