@@ -10,7 +10,7 @@
 //! | [`signal`] | windows, STFT, mel |
 //! | [`graph`] | the op table, dimensions, the builder |
 //! | [`mod@reference`] | the plain f32 meaning of each op |
-//! | [`backends`] | CPU and wgpu implementations of the op table |
+//! | [`backends`] | implementations of the op table |
 //! | [`blocks`] | pieces of graph that models share |
 //! | [`models`] | Silero, Whisper, the Llama family |
 //! | [`stages`] | what the pipeline calls, whichever model is behind |

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use repartee_engine::backends::Backend;
-use repartee_engine::models::whisper::DecodeOptions;
+use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper};
 use serde_json::Value;
 
-use super::clips::{Arrays, clip, floats, whole};
+use super::clips::{Arrays, clip, whole};
 use super::{Row, largest_difference};
 use crate::commands::setup;
 
@@ -86,25 +86,22 @@ pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
             rows.push(row("score and no-speech", largest_difference(&numbers, &truth), 2e-3));
         }
     }
-    let found = whisper.languages()?;
-    if let Some(expected) = reference["clips"]["zeros_3s"]["languages"].as_array() {
-        // The last clip that was encoded had the short context; languages were taken from the full one.
-        let samples = clip("capital")?;
-        let mel = whisper.log_mel(&samples, repartee_engine::models::whisper::FULL_SAMPLES);
-        whisper.encode(&mel, None, None)?;
-        let found = whisper.languages()?;
-        let expected_capital = &reference["clips"]["capital"]["languages"];
-        let best = found.first().map(|(code, p)| (format!("<|{code}|>"), *p));
-        let truth = floats(&Value::Array(vec![expected_capital[0][1].clone()]));
-        let same =
-            best.as_ref().is_some_and(|(token, _)| Some(token.as_str()) == expected_capital[0][0].as_str());
-        let p = best.map_or(f32::NAN, |(_, p)| p);
-        let off = if same { largest_difference(&[p], &truth) } else { f64::INFINITY };
-        debug_assert!(!expected.is_empty());
-        rows.push(Row::new(model, "capital/full: language", off, 2e-3));
-    } else {
-        let off = if found.is_empty() { 0.0 } else { 1.0 };
-        rows.push(Row::new(model, "English only: no languages", off, 0.0));
-    }
+    rows.push(language(model, &reference["clips"]["capital"], &mut whisper)?);
     Ok(rows)
+}
+
+/// The language of a spoken question, which the reference took from the full context.
+fn language(model: &str, reference: &Value, whisper: &mut Whisper) -> Result<Row> {
+    let mel = whisper.log_mel(&clip("capital")?, FULL_SAMPLES);
+    whisper.encode(&mel, None, None)?;
+    let found = whisper.languages()?;
+    let expected = &reference["languages"][0];
+    let (Some(token), Some(p)) = (expected[0].as_str(), expected[1].as_f64()) else {
+        return Ok(Row::new(model, "English only: languages", found.len() as f64, 0.0));
+    };
+    let off = match found.first() {
+        Some((code, ours)) if format!("<|{code}|>") == token => (f64::from(*ours) - p).abs(),
+        _ => f64::INFINITY,
+    };
+    Ok(Row::new(model, "capital/full: language", off, 2e-3).note(token))
 }

@@ -16,8 +16,9 @@ use repartee_engine::models::silero::{CHUNK_SAMPLES, RATE_HZ};
 use repartee_engine::stages::listen::Listener;
 use repartee_engine::stages::reply::{Replier, ReplyEvent, SYSTEM_PROMPT};
 use repartee_engine::stages::transcribe::{TranscribeEvent, Transcriber};
-use repartee_engine::text::chat::{Message, Role};
 use repartee_engine::turn::endpoint::SpeechEvent;
+use repartee_engine::turn::history::{History, Trimmed};
+use repartee_engine::turn::message::Exchange;
 
 use super::setup::{self, BackendName};
 
@@ -70,7 +71,7 @@ struct Agent {
     listener: Listener,
     transcriber: Transcriber,
     replier: Replier,
-    messages: Vec<Message>,
+    history: History,
 }
 
 #[expect(clippy::print_stdout, reason = "the command's output")]
@@ -89,7 +90,7 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
             let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
             Replier::new(setup::llama(&args.llm, backend.as_ref(), args.context)?, sampling, args.max_tokens)
         },
-        messages: vec![Message::new(Role::System, args.system.clone())],
+        history: History::new(&args.system),
     };
     println!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
 
@@ -148,7 +149,7 @@ impl Agent {
         let mut marks = attempt();
         let mut stream = samples.to_vec();
         stream.resize(samples.len() + SILENCE_SECS * RATE_HZ as usize, 0.0);
-        self.replier.prepare(&self.messages, None)?;
+        self.replier.prepare(&self.history, None)?;
         let began = Instant::now();
         let mut heard: Vec<String> = Vec::new();
         let mut from = None;
@@ -210,9 +211,9 @@ impl Agent {
             return Ok((heard, String::new()));
         }
         marks.mark(Mark::TranscriptReady);
-        self.messages.push(Message::new(Role::User, heard.clone()));
         let reply = self.replier.reply(
-            &self.messages,
+            &mut self.history,
+            &heard,
             &mut |event| match event {
                 ReplyEvent::PrefillStart { .. } => marks.mark(Mark::PrefillStart),
                 ReplyEvent::FirstToken => {
@@ -224,12 +225,11 @@ impl Agent {
             None,
         )?;
         let text = reply.text.trim().to_owned();
-        self.messages.push(Message::new(Role::Assistant, text.clone()));
-        if reply.trimmed > 0 {
-            tracing::warn!(
-                messages = reply.trimmed,
-                "the memory was full: the oldest messages were left out"
-            );
+        let exchange =
+            Exchange { user: heard.as_str().into(), heard: text.as_str().into(), interrupted: false };
+        self.history.remember(&exchange);
+        if let Some(Trimmed { messages, words }) = reply.trimmed {
+            tracing::warn!(messages, words, "the memory was full: the oldest messages were left out");
         }
         Ok((heard, text))
     }

@@ -47,6 +47,9 @@ pub enum ModelError {
     /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The system prompt fills the context.
+    #[error(transparent)]
+    Context(#[from] crate::turn::history::ContextTooSmall),
     /// A file beside the weights can't be read.
     #[error("cannot read {path}: {source}")]
     Io {

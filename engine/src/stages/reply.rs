@@ -1,10 +1,13 @@
 //! The reply stage: a conversation in, the answer out as it is written.
 
+use std::cell::RefCell;
+
 use crate::backends::{CancelToken, Priority};
 use crate::models::ModelError;
 use crate::models::llama::{Llama, Sampling};
-use crate::text::chat::{ChatOptions, Message, Role};
+use crate::text::chat::{ChatOptions, Message};
 use crate::text::detokenize::Detokenizer;
+use crate::turn::history::{ContextLimits, History, Trimmed};
 
 /// What a small model needs to be told so that its answers can be spoken.
 pub const SYSTEM_PROMPT: &str = "You are a friendly voice assistant. Your answers are spoken aloud. Answer in one or two \
@@ -35,8 +38,8 @@ pub struct Reply {
     pub tokens: usize,
     /// Whether the model came to an end by itself.
     pub ended: bool,
-    /// Messages that were left out because the context was full.
-    pub trimmed: usize,
+    /// What was left out because the context was full.
+    pub trimmed: Option<Trimmed>,
 }
 
 /// Writes replies.
@@ -66,69 +69,57 @@ impl Replier {
         }
     }
 
-    /// Tokens of the conversation, trimmed so that a reply fits behind it: to half of the context at message
-    /// boundaries, the system prompt kept; a single message that is too long loses its middle.
-    fn fit(&self, messages: &[Message]) -> Result<(Vec<u32>, usize), ModelError> {
-        let options = ChatOptions::default();
-        let room = self.llama.context().saturating_sub(self.max_tokens.min(self.llama.context() / 2));
-        let ids = self.encode(messages, &options)?;
-        if ids.len() <= room {
-            return Ok((ids, 0));
-        }
-        let goal = room.min(self.llama.context() / 2);
-        let system = usize::from(messages.first().is_some_and(|m| m.role == Role::System));
-        let mut kept = messages.to_vec();
-        let mut trimmed = 0;
-        let mut ids = ids;
-        // Whole exchanges go, the oldest first; templates want the first message to be the user's.
-        while ids.len() > goal && kept.len() > system + 1 {
-            kept.remove(system);
-            trimmed += 1;
-            while kept.len() > system + 1 && kept[system].role != Role::User {
-                kept.remove(system);
-                trimmed += 1;
+    /// Tokens of the conversation that ends in `user`, cut by [`History::prompt`] so that a reply fits behind it.
+    fn fit(&self, history: &mut History, user: &str) -> Result<(Vec<u32>, Option<Trimmed>), ModelError> {
+        let context_tokens = self.llama.context();
+        let limits = ContextLimits { context_tokens, reply_tokens: self.max_tokens.min(context_tokens / 2) };
+        // Counting encodes; why that failed is more to the point than that the count came out too large.
+        let failed = RefCell::new(None);
+        let count = |messages: &[Message]| match self.encode(messages, &ChatOptions::default()) {
+            Ok(ids) => ids.len(),
+            Err(error) => {
+                failed.borrow_mut().get_or_insert(error);
+                usize::MAX
             }
-            ids = self.encode(&kept, &options)?;
+        };
+        let prompt = history.prompt(user, limits, count);
+        if let Some(error) = failed.into_inner() {
+            return Err(error);
         }
-        while ids.len() > room {
-            let Some(last) = kept.last_mut() else { break };
-            let chars: Vec<char> = last.content.chars().collect();
-            if chars.len() < 16 {
-                return Err(TooLong { tokens: ids.len(), room }.into());
-            }
-            // What was said first and last matters most.
-            let third = chars.len() / 3;
-            let (head, tail) = (&chars[..third], &chars[chars.len() - third..]);
-            last.content = head.iter().chain(" … ".chars().collect::<Vec<_>>().iter()).chain(tail).collect();
-            ids = self.encode(&kept, &options)?;
-        }
-        Ok((ids, trimmed))
+        let prompt = prompt?;
+        Ok((self.encode(&prompt.messages, &ChatOptions::default())?, prompt.trimmed))
     }
 
     /// Puts what is known of the next prompt into the caches: work done while the user still speaks.
     ///
     /// # Errors
     /// As [`Self::reply`].
-    pub fn prepare(&mut self, messages: &[Message], cancel: Option<&CancelToken>) -> Result<(), ModelError> {
+    pub fn prepare(&mut self, history: &History, cancel: Option<&CancelToken>) -> Result<(), ModelError> {
         let options = ChatOptions { add_generation_prompt: false, ..ChatOptions::default() };
-        let ids = self.encode(messages, &options)?;
+        let known = history.known();
+        if known.is_empty() {
+            return Ok(());
+        }
+        let ids = self.encode(&known, &options)?;
         if ids.len() <= self.llama.context() / 2 {
             self.llama.prefill(&ids, Priority::Background, cancel)?;
         }
         Ok(())
     }
 
-    /// Answers the last message.
+    /// Answers `user`. What the context has no room for is forgotten from `history`; the exchange itself is for the
+    /// caller to remember, who knows what was heard.
     ///
     /// # Errors
     /// A conversation that cannot be made to fit, a template that fails, or cancelled.
     pub fn reply(
         &mut self,
-        messages: &[Message],
+        history: &mut History,
+        user: &str,
         on_event: &mut dyn FnMut(ReplyEvent<'_>),
         cancel: Option<&CancelToken>,
     ) -> Result<Reply, ModelError> {
-        let (ids, trimmed) = self.fit(messages)?;
+        let (ids, trimmed) = self.fit(history, user)?;
         let cached = self.llama.cached().iter().zip(&ids).take_while(|(a, b)| a == b).count();
         on_event(ReplyEvent::PrefillStart { prompt: ids.len(), cached });
         let stops = self.llama.tokenizer().end_of_generation().to_vec();
@@ -160,19 +151,5 @@ impl Replier {
             on_event(ReplyEvent::Text(&reply.text[from..]));
         }
         Ok(reply)
-    }
-}
-
-/// A system prompt and one word that do not fit.
-struct TooLong {
-    tokens: usize,
-    room: usize,
-}
-
-impl From<TooLong> for ModelError {
-    fn from(e: TooLong) -> Self {
-        let problem =
-            format!("only {} fit beside a reply; shorten the system prompt or raise the context", e.room);
-        Self::config("prompt", format!("{} tokens", e.tokens), problem)
     }
 }

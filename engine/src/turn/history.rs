@@ -76,6 +76,12 @@ impl History {
         &self.messages
     }
 
+    /// The start that every next prompt shares: system prompt and history.
+    pub fn known(&self) -> Vec<Message> {
+        let system = (!self.system.content.is_empty()).then(|| self.system.clone());
+        system.into_iter().chain(self.messages.iter().cloned()).collect()
+    }
+
     /// Adds what was said and heard. An interrupted reply ends in an ellipsis, so that the model knows; of one
     /// that nobody heard, nothing is kept, and the user's words join those that follow.
     pub fn remember(&mut self, exchange: &Exchange) {

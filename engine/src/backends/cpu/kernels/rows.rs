@@ -6,7 +6,7 @@ use crate::graph::{BinaryOp, UnaryOp};
 /// Runs a block for each vector of a row of `n` numbers, with its start and how many of its lanes are inside.
 ///
 /// A macro, not a function of a closure: what the compiler does not inline is compiled without the instruction set,
-/// and each instruction becomes a call (softmax was 20 times slower for it).
+/// and each instruction becomes a call (attention took 125 ms instead of 26 for it).
 macro_rules! each {
     ($n:expr, |$i:ident, $lanes:ident| $body:expr) => {{
         let mut $i = 0;
