@@ -1,4 +1,6 @@
-//! What the files of a Whisper model say: sizes from the weights, ids from `config.json` and the vocabulary.
+//! What the files of a Whisper model say: sizes from the weights, ids from a JSON file and the vocabulary.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -66,14 +68,17 @@ impl WhisperConfig {
     }
 }
 
+/// CTranslate2's `config.json`, or the hub's `generation_config.json` with its own names for the same lists.
 #[derive(Deserialize)]
 struct ConfigFile {
-    #[serde(default)]
+    #[serde(default, alias = "suppress_tokens")]
     suppress_ids: Vec<u32>,
-    #[serde(default)]
+    #[serde(default, alias = "begin_suppress_tokens")]
     suppress_ids_begin: Vec<u32>,
     #[serde(default)]
     lang_ids: Vec<u32>,
+    #[serde(default)]
+    lang_to_id: BTreeMap<String, u32>,
 }
 
 /// Ids with a meaning of their own.
@@ -98,7 +103,7 @@ pub struct SpecialIds {
 }
 
 impl SpecialIds {
-    /// From `config.json` and the vocabulary.
+    /// From CTranslate2's `config.json` or the hub's `generation_config.json`, and the vocabulary.
     ///
     /// # Errors
     /// Malformed JSON or a vocabulary without Whisper's tokens.
@@ -123,7 +128,12 @@ impl SpecialIds {
         let end = id("<|endoftext|>")?;
         let multilingual = end != 50_256;
         let languages = if multilingual {
-            valid(file.lang_ids).into_iter().filter_map(language).collect()
+            let ids = if file.lang_ids.is_empty() {
+                file.lang_to_id.into_values().collect()
+            } else {
+                file.lang_ids
+            };
+            valid(ids).into_iter().filter_map(language).collect()
         } else {
             Vec::new()
         };

@@ -1,4 +1,4 @@
-//! Whisper (Radford et al. 2022) from CTranslate2 files: speech of up to 30 s to tokens.
+//! Whisper (Radford et al. 2022) from CTranslate2's files or the hub's: speech of up to 30 s to tokens.
 //!
 //! The encoder hears only as much as is asked of it: the attention's cost falls with the context, and the network
 //! bears a short context when two seconds of silence stand behind the speech and the whole is at least ten. What may
@@ -6,6 +6,7 @@
 
 mod config;
 mod graph;
+mod hub;
 
 pub use config::{SpecialIds, WhisperConfig};
 pub use graph::{decoder, encoder};
@@ -13,6 +14,7 @@ pub use graph::{decoder, encoder};
 use std::path::Path;
 use std::sync::Arc;
 
+use self::hub::HubWeights;
 use super::ModelError;
 use crate::backends::{Backend, CancelToken, Input, Priority, Program, Run, Session};
 use crate::formats::TensorSource;
@@ -85,7 +87,8 @@ fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
 }
 
 impl Whisper {
-    /// Loads `model.bin`, `tokenizer.json` and `config.json`.
+    /// Loads CTranslate2's `model.bin`, `tokenizer.json` and `config.json`, or the hub's `model.safetensors`,
+    /// `tokenizer.json` and `generation_config.json`.
     ///
     /// # Errors
     /// Missing or damaged files, or a backend that can't run the model.
@@ -95,7 +98,12 @@ impl Whisper {
         config: impl AsRef<Path>,
         backend: &dyn Backend,
     ) -> Result<Self, ModelError> {
-        let source: Arc<dyn TensorSource> = Arc::new(Ct2::open(weights)?);
+        let weights = weights.as_ref();
+        let source: Arc<dyn TensorSource> = if weights.extension().is_some_and(|e| e == "safetensors") {
+            Arc::new(HubWeights::open(weights)?)
+        } else {
+            Arc::new(Ct2::open(weights)?)
+        };
         let tokenizer = Tokenizer::from_tokenizer_json(&read(tokenizer.as_ref())?)?;
         let special = SpecialIds::new(&read(config.as_ref())?, &tokenizer)?;
         let config = WhisperConfig::from_weights(source.as_ref())?;
