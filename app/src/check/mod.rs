@@ -7,6 +7,7 @@ mod clips;
 mod llama;
 mod silero;
 mod whisper;
+mod words;
 
 use std::fmt::Write as _;
 

@@ -6,7 +6,7 @@ use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper};
 use serde_json::Value;
 
 use super::clips::{Arrays, clip, whole};
-use super::{Row, largest_difference};
+use super::{Row, largest_difference, words};
 use crate::commands::setup;
 
 pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
@@ -87,6 +87,7 @@ pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
         }
     }
     rows.push(language(model, &reference["clips"]["capital"], &mut whisper)?);
+    rows.extend(words::check(model, &reference["files"], whisper)?);
     Ok(rows)
 }
 
