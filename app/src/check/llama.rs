@@ -1,29 +1,16 @@
 //! Language models against llama.cpp: with f32 weights as the truth, and with the quantised file as the measure of
 //! how far off a good engine is.
 
-use std::sync::Arc;
-
 use anyhow::{Context, Result};
 use repartee_engine::backends::Backend;
-use repartee_engine::formats::gguf::Gguf;
-use repartee_engine::models::llama::{Llama, LlamaOptions};
+use repartee_engine::models::llama::Llama;
 use repartee_engine::text::chat::{ChatOptions, Message, Role};
 use repartee_engine::text::tokenizer::Special;
 use serde_json::Value;
 
 use super::Row;
 use super::clips::{Arrays, floats, whole};
-
-/// The file of a language model in the cache.
-pub(crate) fn load(model: &str, backend: &dyn Backend, context: usize) -> Result<Llama> {
-    let file = match model {
-        "qwen2.5-coder-0.5b" => "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        "smollm2-135m" => "SmolLM2-135M-Instruct.Q4_1.gguf",
-        other => anyhow::bail!("{other} is not a language model that this version can run"),
-    };
-    let path = repartee_models::resolve(model, file)?;
-    Ok(Llama::load(&Arc::new(Gguf::open(path)?), backend, LlamaOptions { context })?)
-}
+use crate::commands::setup;
 
 fn ids(value: &Value) -> Vec<u32> {
     whole(value).iter().map(|&i| i as u32).collect()
@@ -42,7 +29,7 @@ pub(super) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
     };
     let reference: Value = serde_json::from_str(json)?;
     let arrays = Arrays { index: &reference["bin"]["arrays"], bytes };
-    let mut llama = load(model, backend, 1024)?;
+    let mut llama = setup::llama(model, backend, 1024)?;
     let mut rows = vec![tokens(model, &reference, &llama), templates(model, &reference, &llama)?];
     rows.extend(forced(model, &reference, &arrays, &mut llama)?);
     rows.extend(replies(model, &reference, &mut llama)?);

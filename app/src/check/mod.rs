@@ -11,8 +11,6 @@ mod words;
 
 use std::fmt::Write as _;
 
-pub(crate) use llama::load as load_llama;
-
 use anyhow::Result;
 use repartee_engine::backends::Backend;
 

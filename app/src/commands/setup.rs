@@ -7,12 +7,14 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
+use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
-use repartee_engine::models::llama::Llama;
+use repartee_engine::models::llama::{Llama, LlamaOptions};
 use repartee_engine::models::silero::{RATE_HZ, SileroVad};
 use repartee_engine::models::whisper::Whisper;
 use repartee_engine::stages::listen::Listener;
 use repartee_engine::turn::endpoint::EndpointConfig;
+use repartee_models::{Format, Model, Role};
 
 /// What computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -46,16 +48,39 @@ pub(crate) fn silero(backend: &dyn Backend) -> Result<SileroVad> {
     Ok(SileroVad::load(Arc::new(SafeTensors::open(file)?), backend)?)
 }
 
+/// The catalogue's entry of a model, which must do what `role` says and be of a family that this version runs.
+fn entry(model: &str, role: Role, family: &str) -> Result<Model> {
+    let store = repartee_models::Store::open()?;
+    let models = store.catalogue().models();
+    let fits = |m: &&Model| m.role == role && m.family == family;
+    let Some(found) = models.iter().filter(fits).find(|m| m.name == model) else {
+        let names: Vec<&str> = models.iter().filter(fits).map(|m| m.name.as_str()).collect();
+        anyhow::bail!(
+            "{model} is no model that this version can use here; choose one of {}",
+            names.join(", ")
+        );
+    };
+    Ok(found.clone())
+}
+
 /// A recogniser.
 pub(crate) fn whisper(model: &str, backend: &dyn Backend) -> Result<Whisper> {
+    let (weights, config) = match entry(model, Role::Stt, "whisper")?.format {
+        Format::Safetensors => ("model.safetensors", "generation_config.json"),
+        _ => ("model.bin", "config.json"),
+    };
     let file = |name| repartee_models::resolve(model, name);
-    let loaded = Whisper::load(file("model.bin")?, file("tokenizer.json")?, file("config.json")?, backend);
+    let loaded = Whisper::load(file(weights)?, file("tokenizer.json")?, file(config)?, backend);
     loaded.with_context(|| format!("cannot load {model}"))
 }
 
 /// A language model.
 pub(crate) fn llama(model: &str, backend: &dyn Backend, context: usize) -> Result<Llama> {
-    crate::check::load_llama(model, backend, context).with_context(|| format!("cannot load {model}"))
+    let entry = entry(model, Role::Llm, "llama")?;
+    let weights = entry.files.first().context("the catalogue names no file")?;
+    let file = Gguf::open(repartee_models::resolve(model, &weights.name)?)?;
+    let loaded = Llama::load(&Arc::new(file), backend, LlamaOptions { context });
+    loaded.with_context(|| format!("cannot load {model}"))
 }
 
 /// A recording as mono samples at 16 kHz.

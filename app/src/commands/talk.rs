@@ -1,6 +1,7 @@
 //! `repartee talk`: a conversation from recordings, answered in text.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use repartee_engine::latency::{
 };
 use repartee_engine::models::llama::Sampling;
 use repartee_engine::models::silero::{CHUNK_SAMPLES, RATE_HZ};
-use repartee_engine::stages::listen::Listener;
+use repartee_engine::stages::listen::{Listener, joined};
 use repartee_engine::stages::reply::{Replier, ReplyEvent, SYSTEM_PROMPT};
 use repartee_engine::stages::transcribe::{TranscribeEvent, Transcriber};
 use repartee_engine::turn::endpoint::SpeechEvent;
@@ -37,18 +38,18 @@ pub(crate) struct TalkArgs {
     /// Write a latency report (JSON).
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Recogniser: whisper-base or whisper-tiny.en.
+    /// Recogniser: whisper-base, whisper-tiny.en or another Whisper of the catalogue.
     #[arg(long, default_value = "whisper-base")]
     stt: String,
-    /// Language model: qwen2.5-coder-0.5b or smollm2-135m.
+    /// Language model: qwen2.5-coder-0.5b, smollm2-135m or another of the catalogue's family `llama`.
     #[arg(long, default_value = "qwen2.5-coder-0.5b")]
     llm: String,
     /// Code of the language spoken.
     #[arg(long, default_value = "en")]
     language: String,
-    /// What the assistant is told about itself.
-    #[arg(long, default_value = SYSTEM_PROMPT)]
-    system: String,
+    /// What the assistant is told about itself, in place of the usual words and the time of day.
+    #[arg(long)]
+    system: Option<String>,
     /// Tokens of memory for the conversation.
     #[arg(long, default_value_t = 4096)]
     context: usize,
@@ -74,6 +75,25 @@ struct Agent {
     history: History,
 }
 
+/// A part of the stream and its words.
+struct Piece {
+    span: Range<usize>,
+    text: String,
+}
+
+/// Adds a piece; one that starts where the last one does holds its words too and takes its place.
+fn settle(pieces: &mut Vec<Piece>, piece: Piece) {
+    if pieces.last().is_some_and(|last| last.span.start == piece.span.start) {
+        pieces.pop();
+    }
+    pieces.push(piece);
+}
+
+/// What the assistant is told: how to answer, and the time, which a small model would otherwise invent.
+fn instructions(now: &jiff::ZonedDateTime) -> String {
+    format!("{SYSTEM_PROMPT} It is {}.", now.strftime("%A, %B %-d, %Y, %-I:%M %p"))
+}
+
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: TalkArgs) -> Result<()> {
     // Recordings first: a wrong path should not cost the loading of the models.
@@ -90,7 +110,7 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
             let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
             Replier::new(setup::llama(&args.llm, backend.as_ref(), args.context)?, sampling, args.max_tokens)
         },
-        history: History::new(&args.system),
+        history: History::new(&args.system.unwrap_or_else(|| instructions(&jiff::ZonedDateTime::now()))),
     };
     println!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
 
@@ -151,9 +171,9 @@ impl Agent {
         stream.resize(samples.len() + SILENCE_SECS * RATE_HZ as usize, 0.0);
         self.replier.prepare(&self.history, None)?;
         let began = Instant::now();
-        let mut heard: Vec<String> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         let mut from = None;
-        let mut guess: Option<String> = None;
+        let mut guess: Option<Piece> = None;
         for (i, chunk) in stream.chunks(CHUNK_SAMPLES).enumerate() {
             let end = (i * CHUNK_SAMPLES + chunk.len()) as f64 / f64::from(RATE_HZ);
             if realtime {
@@ -170,7 +190,8 @@ impl Agent {
                     SpeechEvent::Confirmed => {}
                     SpeechEvent::Split { at } => {
                         if let Some(start) = from.replace(at.0 as usize) {
-                            heard.push(self.understand(&stream[start..at.0 as usize], &marks)?);
+                            let piece = self.understand(&stream, &pieces, start..at.0 as usize, &marks)?;
+                            settle(&mut pieces, piece);
                         }
                     }
                     SpeechEvent::MaybeEnd { voiced_end } => {
@@ -186,27 +207,27 @@ impl Agent {
                         } else {
                             marks.mark(Mark::SpeechEnd);
                         }
-                        guess = Some(self.understand(&stream[start..now], &marks)?);
+                        guess = Some(self.understand(&stream, &pieces, start..now, &marks)?);
                     }
                     SpeechEvent::End { .. } => {
                         marks.mark(Mark::EndOfTurn);
-                        let text = match (guess.take(), from.take()) {
-                            (Some(text), _) => text,
-                            (None, Some(start)) => self.understand(&stream[start..now], &marks)?,
-                            (None, None) => String::new(),
+                        let piece = match (guess.take(), from.take()) {
+                            (Some(piece), _) => piece,
+                            (None, Some(start)) => self.understand(&stream, &pieces, start..now, &marks)?,
+                            (None, None) => continue,
                         };
-                        heard.push(text);
+                        settle(&mut pieces, piece);
                     }
                 }
             }
             // The turn is over once the speech and the silence behind it are in.
-            if now >= samples.len() && from.is_none() && !heard.is_empty() {
+            if now >= samples.len() && from.is_none() && !pieces.is_empty() {
                 break;
             }
         }
         self.listener.finish(&mut |_| {})?;
-        heard.retain(|t| !t.is_empty());
-        let heard = heard.join(" ");
+        let texts = pieces.into_iter().map(|piece| piece.text).filter(|text| !text.is_empty());
+        let heard = texts.collect::<Vec<_>>().join(" ");
         if heard.is_empty() {
             return Ok((heard, String::new()));
         }
@@ -234,14 +255,22 @@ impl Agent {
         Ok((heard, text))
     }
 
-    fn understand(&mut self, utterance: &[f32], marks: &Marks) -> Result<String> {
+    /// Understands `span` of the stream, together with the piece before it if they belong together.
+    fn understand(
+        &mut self,
+        stream: &[f32],
+        pieces: &[Piece],
+        span: Range<usize>,
+        marks: &Marks,
+    ) -> Result<Piece> {
+        let span = pieces.last().and_then(|last| joined(&last.span, &span)).unwrap_or(span);
         let mut on_event = |event| match event {
             TranscribeEvent::EncoderStart => marks.mark(Mark::EncoderStart),
             TranscribeEvent::EncoderEnd => marks.mark(Mark::EncoderEnd),
         };
-        let transcript = self.transcriber.transcribe(utterance, &mut on_event, None)?;
+        let transcript = self.transcriber.transcribe(&stream[span.clone()], &mut on_event, None)?;
         marks.mark(Mark::TranscriptReady);
-        Ok(transcript.text)
+        Ok(Piece { span, text: transcript.text })
     }
 }
 
@@ -249,5 +278,29 @@ impl Agent {
 fn wait_until(moment: Instant) {
     while let Some(left) = moment.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         std::thread::park_timeout(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_assistant_knows_the_time() {
+        let now = jiff::civil::date(2026, 11, 3).at(15, 7, 0, 0).in_tz("UTC").expect("a moment");
+        let text = instructions(&now);
+        assert!(text.starts_with(SYSTEM_PROMPT), "{text}");
+        assert!(text.ends_with(" It is Tuesday, November 3, 2026, 3:07 PM."), "{text}");
+    }
+
+    #[test]
+    fn a_piece_that_holds_the_last_one_takes_its_place() {
+        let piece = |span: Range<usize>, text: &str| Piece { span, text: text.into() };
+        let mut pieces = Vec::new();
+        settle(&mut pieces, piece(0..10, "Ever tried."));
+        settle(&mut pieces, piece(0..20, "Ever tried. Ever failed."));
+        settle(&mut pieces, piece(90..99, "No matter."));
+        let texts: Vec<&str> = pieces.iter().map(|p| p.text.as_str()).collect();
+        assert_eq!(texts, ["Ever tried. Ever failed.", "No matter."]);
     }
 }
