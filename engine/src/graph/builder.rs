@@ -73,6 +73,7 @@ impl GraphBuilder {
     }
 
     fn push_typed(&mut self, op: Op, inputs: &[Value], rows: Dim, cols: usize, ty: ElementType) -> Value {
+        self.check(cols > 0, op.name(), || "a value without columns".into());
         let out = self.value(rows, cols, ty);
         self.graph.nodes.push(Node { op, inputs: inputs.to_vec(), output: Some(out) });
         out
@@ -104,8 +105,9 @@ impl GraphBuilder {
     fn slot_rows(&mut self, op: &str, rows: Dim) {
         let slots = self.graph.slots;
         if slots > 1 {
-            let fits = rows.as_constant().is_none_or(|n| n % slots == 0);
-            self.check(fits, op, || format!("{rows:?} rows do not divide over {slots} slots"));
+            self.check(rows.is_multiple_of(slots), op, || {
+                format!("{rows:?} rows do not divide over {slots} slots; take `q.affine({slots}, 0, 1)` of a symbol")
+            });
         }
     }
 
@@ -126,6 +128,7 @@ impl GraphBuilder {
     }
 
     fn input(&mut self, name: &str, rows: Dim, cols: usize, ty: ElementType) -> Value {
+        self.check(cols > 0, "input", || format!("`{name}` has no columns"));
         let v = self.value(rows, cols, ty);
         self.graph.inputs.push((name.into(), v));
         v
@@ -525,6 +528,34 @@ mod tests {
         let _ = g.columns(x, 7, 2);
         let e = g.finish().unwrap_err();
         assert_eq!((e.graph.as_str(), e.op.as_str()), ("bad", "binary (node 0)"));
+    }
+
+    #[test]
+    fn rows_must_divide_over_slots_for_every_length() {
+        let build = |rows: fn(Dim) -> Dim| {
+            let mut g = GraphBuilder::with_slots("slots", 2);
+            let q = g.symbol("q", 8);
+            let x = g.input_f32("x", rows(q), 4);
+            let y = g.rope(x, 4, RopeStyle::Halves, 1e4);
+            g.output("y", y);
+            g.finish()
+        };
+        build(|q| q.affine(2, 4, 1).unwrap()).unwrap();
+        build(|_| 6.into()).unwrap();
+        for rows in [|q| q, |q: Dim| q.affine(2, 1, 1).unwrap(), |_| 3.into()] {
+            assert_eq!(build(rows).unwrap_err().op, "rope (node 0)");
+        }
+    }
+
+    #[test]
+    fn values_without_columns_are_refused() {
+        let mut g = GraphBuilder::new("empty");
+        let x = g.input_f32("x", 4, 8);
+        g.columns(x, 3, 0);
+        assert!(g.finish().is_err());
+        let mut g = GraphBuilder::new("empty");
+        g.input_f32("x", 4, 0);
+        assert!(g.finish().is_err());
     }
 
     #[test]

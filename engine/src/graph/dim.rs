@@ -76,6 +76,19 @@ impl Dim {
         })
     }
 
+    /// Whether the value divides by `n` whatever the symbol is.
+    pub fn is_multiple_of(self, n: usize) -> bool {
+        let Ok(n) = i64::try_from(n) else { return false };
+        n > 0 && self.div == 1 && self.mul % n == 0 && self.add % n == 0
+    }
+
+    /// The largest value when no symbol exceeds its entry in `maxima`; 0 when there is none.
+    pub fn most(self, maxima: &[usize]) -> usize {
+        // Affine and floored is monotone, falling where the factor is negative: the largest is at an end.
+        let at_zero = self.eval(&vec![0; maxima.len()]);
+        at_zero.max(self.eval(maxima)).unwrap_or(0)
+    }
+
     /// The value for the given lengths, one for each symbol; `None` when negative, out of range or unknown.
     pub fn eval(self, lengths: &[usize]) -> Option<usize> {
         let value = match self.symbol {
@@ -126,6 +139,22 @@ mod tests {
                 assert_eq!(composed.eval(&[n as usize]), usize::try_from(nested).ok());
             }
         }
+    }
+
+    #[test]
+    fn multiples_hold_for_every_length() {
+        let s = Dim::symbol(Symbol(0));
+        assert!(s.affine(4, 8, 1).unwrap().is_multiple_of(4) && Dim::constant(12).is_multiple_of(4));
+        assert!(!s.is_multiple_of(2) && !s.affine(4, 2, 1).unwrap().is_multiple_of(4));
+        assert!(!s.affine(8, 0, 2).unwrap().is_multiple_of(4) && !s.is_multiple_of(0));
+    }
+
+    #[test]
+    fn a_falling_dimension_is_largest_at_zero() {
+        let s = Dim::symbol(Symbol(0));
+        assert_eq!(s.affine(-1, 9, 1).unwrap().most(&[7]), 9);
+        assert_eq!(s.affine(1, -3, 1).unwrap().most(&[7]), 4);
+        assert_eq!(s.affine(1, -8, 1).unwrap().most(&[7]), 0);
     }
 
     #[test]

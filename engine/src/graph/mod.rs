@@ -207,10 +207,10 @@ impl Graph {
         self.values[v.index()].shape
     }
 
-    /// Rows of `v` at the symbols' maxima.
+    /// The most rows that `v` can have: what memory is planned for.
     pub fn max_rows(&self, v: Value) -> usize {
         let maxima: Vec<usize> = self.symbols.iter().map(|s| s.max).collect();
-        self.shape(v).rows.eval(&maxima).unwrap_or(0)
+        self.shape(v).rows.most(&maxima)
     }
 
     /// The value that holds `v`'s memory and the column where `v` starts in it: views are followed.

@@ -150,7 +150,7 @@ impl ConvShape {
 
     /// Rows one output row sees.
     pub fn span(&self) -> usize {
-        (self.taps - 1) * self.dilation + 1
+        self.taps.saturating_sub(1).saturating_mul(self.dilation).saturating_add(1)
     }
 
     /// Output rows for `rows` input rows.
@@ -162,7 +162,9 @@ impl ConvShape {
 
 /// One operation. The comment gives its inputs and its output; `n` is the run-time row count.
 ///
-/// Token-wise ops see `slots * q` rows: row `i` belongs to slot `i / q`, the graph's slots being constant.
+/// Token-wise ops see `slots * q` rows: row `i` belongs to slot `i / q`, the graph's slots being constant; the builder
+/// refuses row counts that do not divide. Rows of a slot that is not live have no meaning in any value that depends
+/// on positions or caches: they may hold anything, NaN included, and nothing of them reaches another slot or a state.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
     /// ids `[n, 1]` i32 -> `[n, d]`: rows of the table. An id outside the table gives zeros.

@@ -249,6 +249,17 @@ fn moves(cases: &mut Vec<Case>) {
         }
         cases.push(m.runs(&[&[12], &[2], &[7], &[3]]).refused(&[1]).refused(&[0]));
     }
+    // The longer the head, the shorter the tail: memory is needed for the shortest head.
+    let mut m = Maker::new("slice_rows that shrinks", MOVED);
+    let n = m.g.symbol("n", 12);
+    let x = m.input(12, 3, false);
+    let tail = m.g.slice_rows(x, n, n.affine(-1, 12, 1).unwrap_or(n));
+    let doubled = m.g.unary(tail, UnaryOp::Affine { scale: 2.0, offset: 0.0 });
+    let kept = m.g.slice_rows(x, 0, n);
+    for y in [tail, doubled, kept] {
+        m.output(y);
+    }
+    cases.push(m.runs(&[&[12], &[0], &[5], &[1]]));
     let mut m = Maker::new("columns", FUNCTION);
     let n = m.g.symbol("n", 9);
     let x = m.g.input_f32("x", n, 24);
