@@ -137,7 +137,7 @@ impl Program for BrokenProgram {
         placed
     }
 
-    fn run(&self, session: &mut Session, mut run: Run<'_>) -> Result<(), RunError> {
+    fn run(&self, session: &mut Session, mut run: Run<'_, '_>) -> Result<(), RunError> {
         if matches!(self.fault, Fault::ForgetsState) {
             for spec in &self.graph().states {
                 if spec.kind == StateKind::Recurrent {
@@ -151,24 +151,14 @@ impl Program for BrokenProgram {
             return Err(RunError::Cancelled);
         }
         let graph = self.graph();
-        let mut own = vec![Vec::new(); run.outputs.len()];
-        let mut places: Vec<_> = run.outputs.iter().map(|(at, _)| *at).zip(own.iter_mut()).collect();
-        let inner = Run {
-            lengths: run.lengths,
-            inputs: run.inputs,
-            outputs: &mut places,
-            priority: run.priority,
-            cancel: run.cancel,
-            node_ns: None,
-        };
-        let result = self.inner.run(session, inner);
+        let result = self.inner.run(session, run.reborrow());
         if result.is_err() && matches!(self.fault, Fault::RefusedRunCounts) && run.cancel.is_none() {
             session.update_step(0, |s| s.position += 1);
         }
         result?;
-        for ((at, place), out) in run.outputs.iter_mut().zip(own) {
+        for (at, place) in run.outputs.iter_mut() {
             let cols = graph.outputs.get(*at).map_or(1, |(_, v)| graph.shape(*v).cols);
-            **place = self.fault.spoil(out, cols);
+            **place = self.fault.spoil(std::mem::take(*place), cols);
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ pub trait Program: Send + Sync {
     ///
     /// # Errors
     /// [`RunError`].
-    fn run(&self, session: &mut Session, run: Run<'_>) -> Result<(), RunError>;
+    fn run(&self, session: &mut Session, run: Run<'_, '_>) -> Result<(), RunError>;
 }
 
 /// Where one node runs.

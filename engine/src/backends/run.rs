@@ -12,22 +12,37 @@ pub enum Input<'a> {
     I32(&'a [i32]),
 }
 
-/// What a run needs and gives.
+/// What a run needs and gives. `'o` is how long the outputs live; it is apart from `'a`, so that who wraps a program
+/// (a queue, a second try after a lost device) can pass the same run on more than once: [`Self::reborrow`].
 #[derive(Default)]
-pub struct Run<'a> {
+pub struct Run<'a, 'o> {
     /// One row count for each of the graph's symbols.
     pub lengths: &'a [usize],
     /// One entry for each of the graph's inputs, in order.
     pub inputs: &'a [Input<'a>],
     /// Outputs to read back: position among the graph's outputs, and where to put the rows. The vector is
     /// resized; with enough capacity nothing is allocated. Reading waits for the device.
-    pub outputs: &'a mut [(usize, &'a mut Vec<f32>)],
+    pub outputs: &'a mut [(usize, &'o mut Vec<f32>)],
     /// Who goes first when several wait for the device.
     pub priority: Priority,
     /// Looked at often; a cancelled run changes no state.
     pub cancel: Option<&'a CancelToken>,
     /// Nanoseconds that each node took are added here, where the backend can tell; only for measuring.
     pub node_ns: Option<&'a mut Vec<u64>>,
+}
+
+impl<'o> Run<'_, 'o> {
+    /// The same run, for a while.
+    pub fn reborrow(&mut self) -> Run<'_, 'o> {
+        Run {
+            lengths: self.lengths,
+            inputs: self.inputs,
+            outputs: self.outputs,
+            priority: self.priority,
+            cancel: self.cancel,
+            node_ns: self.node_ns.as_deref_mut(),
+        }
+    }
 }
 
 /// Why a run gave no result.
@@ -57,6 +72,16 @@ pub enum RunError {
         input: String,
         /// Type and length that it should have.
         expected: String,
+    },
+    /// An output that the graph does not have.
+    #[error("{graph}: there is no output {index}, only {count}")]
+    Output {
+        /// Name of the graph.
+        graph: String,
+        /// What was asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
     },
     /// The lengths make a dimension negative.
     #[error("{graph}: too few rows for {op} (node {node})")]
@@ -99,7 +124,7 @@ pub enum RunError {
 }
 
 /// Checks lengths, inputs and every derived dimension, and gives all values' row counts.
-pub(crate) fn check(graph: &Graph, run: &Run<'_>, rows: &mut Vec<usize>) -> Result<(), RunError> {
+pub(crate) fn check(graph: &Graph, run: &Run<'_, '_>, rows: &mut Vec<usize>) -> Result<(), RunError> {
     for (i, symbol) in graph.symbols.iter().enumerate() {
         let got = run.lengths.get(i).copied();
         if got.is_none_or(|n| n > symbol.max) {
@@ -133,6 +158,10 @@ pub(crate) fn check(graph: &Graph, run: &Run<'_>, rows: &mut Vec<usize>) -> Resu
             });
         }
     }
+    let count = graph.outputs.len();
+    if let Some(&(index, _)) = run.outputs.iter().find(|(index, _)| *index >= count) {
+        return Err(RunError::Output { graph: graph.name.clone(), index, count });
+    }
     for (node, n) in graph.nodes.iter().enumerate() {
         if let Op::SliceRows { start, rows: want } = n.op {
             let end = start.eval(run.lengths).zip(want.eval(run.lengths)).and_then(|(a, b)| a.checked_add(b));
@@ -144,8 +173,13 @@ pub(crate) fn check(graph: &Graph, run: &Run<'_>, rows: &mut Vec<usize>) -> Resu
     Ok(())
 }
 
-/// Checks that every cache write of the run fits, given the slots' step rows.
+/// Checks that the session has the graph's slots and that every cache write of the run fits, given the slots'
+/// step rows.
 pub(crate) fn check_context(graph: &Graph, rows: &[usize], steps: &[StepRow]) -> Result<(), RunError> {
+    if steps.len() != graph.slots {
+        let state = format!("(a step block of {} slots)", graph.slots);
+        return Err(RunError::Session { graph: graph.name.clone(), state });
+    }
     for node in &graph.nodes {
         let Op::CacheWrite { state, start } = node.op else { continue };
         let spec = &graph.states[state.index()];
@@ -154,8 +188,10 @@ pub(crate) fn check_context(graph: &Graph, rows: &[usize], steps: &[StepRow]) ->
         let new = rows[node.inputs[0].index()] / graph.slots;
         for (slot, step) in steps.iter().enumerate() {
             let position = match start {
+                CacheStart::Zero => 0,
                 CacheStart::Position if step.is_live() => step.position as usize,
-                _ => 0,
+                // Nothing is written for a row that is not live, so a full one does not stop the others.
+                CacheStart::Position => continue,
             };
             if position.saturating_add(new) > context {
                 return Err(RunError::ContextFull { slot, position, new, context });

@@ -152,7 +152,7 @@ impl Program for ReferenceProgram {
         self.graph.nodes.iter().enumerate().map(place).collect()
     }
 
-    fn run(&self, session: &mut Session, run: Run<'_>) -> Result<(), RunError> {
+    fn run(&self, session: &mut Session, run: Run<'_, '_>) -> Result<(), RunError> {
         let graph = &self.graph;
         let mut rows = Vec::new();
         crate::backends::check(graph, &run, &mut rows)?;

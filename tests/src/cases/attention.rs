@@ -78,7 +78,10 @@ fn cache_write(cases: &mut Vec<Case>) {
                 // Full: nothing may change.
                 let case = case.change(last, |s| s.position = 14);
                 cases.push(if start == CacheStart::Position {
-                    case.refused(&[3]).run(&[2])
+                    let case = case.refused(&[3]).run(&[2]);
+                    // A full slot that takes no part does not stop the others.
+                    let case = if slots == 3 { case.truncate(1, 3) } else { case };
+                    case.change(last, |s| s.active = 0).run(&[2]).change(last, |s| s.active = 1).refused(&[1])
                 } else {
                     case.run(&[5])
                 });

@@ -94,7 +94,7 @@ impl Program for CpuProgram {
         self.graph.nodes.iter().enumerate().map(place).collect()
     }
 
-    fn run(&self, session: &mut Session, mut run: Run<'_>) -> Result<(), RunError> {
+    fn run(&self, session: &mut Session, mut run: Run<'_, '_>) -> Result<(), RunError> {
         let graph = &self.graph;
         let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
         let Workspace { memory, rows, states, candidates } = &mut *workspace;
@@ -104,10 +104,6 @@ impl Program for CpuProgram {
             return Err(RunError::Session { graph: graph.name.clone(), state });
         };
         self.bind(session, states)?;
-        if session.steps.len() != graph.slots {
-            let state = format!("(a step block of {} slots)", graph.slots);
-            return Err(RunError::Session { graph: graph.name.clone(), state });
-        }
         check_context(graph, rows, &session.steps)?;
 
         if self.device.poison {
