@@ -11,7 +11,9 @@ pub enum Precision {
     /// 32-bit floats; the weights are widened.
     F32,
     /// Each run of 32 activations becomes 8-bit integers and one scale: `q = round_half_even(x * (127 / max|x|))`,
-    /// `scale = max|x| / 127`. Sums of products within a block are exact integers.
+    /// `scale = max|x| / 127`. Sums of products within a block are exact integers. Both quotients and the product
+    /// are correctly rounded f32, so that the integers are the same everywhere; a device that divides loosely
+    /// takes a longer way.
     Int8,
 }
 
@@ -238,6 +240,10 @@ pub enum Op {
         start: CacheStart,
     },
     /// x `[slots * q, heads * head_dim]` -> same: rotary embedding at `position[slot] + j` (Su et al. 2021).
+    ///
+    /// Angles are right to f32 at every position; a product in f32 would be off by 3e-3 at position 32768. There is
+    /// no largest position to plan a table for: turns per position as a 64-bit fraction, multiplied by the
+    /// position in wrapping integers, give the angle without one.
     Rope {
         /// Columns of one head.
         head_dim: usize,
@@ -326,6 +332,12 @@ pub enum Op {
     /// Order: bias, repetition penalty, temperature, top-k, top-p, min-p; ties go to the smaller id. The
     /// log-probability is that of the biased logits before any other setting. A row that is not live keeps
     /// its token.
+    ///
+    /// Weights are integers, `floor(exp(x - top) * 2^31)`, so that sums do not hang on their order and no device
+    /// needs 64-bit floats: with `share(s, f) = floor(s * f / 2^32)`, top-p keeps the first tokens that together
+    /// reach `share(sum of all, top_p * 2^32)`, min-p those of at least `min_p * 2^31`, and the draw is the first
+    /// token behind which the sum exceeds `share(sum of the kept, random bits)`. Only the last bit of `exp` may
+    /// make two devices differ.
     Sample,
     /// Ends a run over token rows: each live slot's `position` grows by its `q` rows.
     Advance,

@@ -97,11 +97,10 @@ impl StepRow {
     }
 }
 
-/// One uniform number in [0, 1) from seed and counter, equal on every device.
+/// 32 random bits from seed and counter, equal on every device.
 ///
-/// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), first word,
-/// upper 24 bits.
-pub fn uniform(seed_low: u32, seed_high: u32, counter: u32) -> f32 {
+/// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), first word.
+pub fn random_bits(seed_low: u32, seed_high: u32, counter: u32) -> u32 {
     let (mut k0, mut k1) = (seed_low, seed_high);
     let mut c = [counter, 0, 0, 0];
     for _ in 0..10 {
@@ -111,7 +110,7 @@ pub fn uniform(seed_low: u32, seed_high: u32, counter: u32) -> f32 {
         k0 = k0.wrapping_add(0x9E37_79B9);
         k1 = k1.wrapping_add(0xBB67_AE85);
     }
-    (c[0] >> 8) as f32 * (1.0 / 16_777_216.0)
+    c[0]
 }
 
 #[cfg(test)]
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn philox_matches_the_published_test_vector() {
         // Random123 known-answer test: zero counter and zero key give 6627e8d5 as the first word.
-        assert_eq!(uniform(0, 0, 0), (0x6627_e8d5_u32 >> 8) as f32 / 16_777_216.0);
+        assert_eq!(random_bits(0, 0, 0), 0x6627_e8d5);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{Context, Data};
 use crate::graph::Value;
-use crate::graph::step::{StepRow, uniform};
+use crate::graph::step::{StepRow, random_bits};
 
 pub(super) fn sample(c: &mut Context<'_>, logits: Value, bias: Option<Value>) -> Data {
     let cols = c.cols(logits);
@@ -87,34 +87,41 @@ fn choose(step: &StepRow, biased: &impl Fn(usize) -> f32, n: usize, work: &mut V
     }
     work.sort_unstable_by(order);
     let Some(top) = work.first().map(|w| w.0).filter(|t| t.is_finite()) else { return 0 };
-    let mut total = 0.0_f64;
+    let mut total = 0;
     for w in work.iter_mut() {
-        w.0 = (w.0 - top).exp();
-        total += f64::from(w.0);
+        // A whole number of 24 significant bits, so it stays one in an f32.
+        w.0 = ((w.0 - top).exp() * ONE).floor();
+        total += w.0 as u64;
     }
     // The smallest set that reaches top-p, then min-p relative to the most likely token.
     let mut kept = work.len();
-    let mut sum = 0.0;
-    for (i, w) in work.iter().enumerate() {
-        sum += f64::from(w.0);
-        if sum >= f64::from(step.top_p) * total {
-            kept = i + 1;
-            break;
-        }
+    if step.top_p < 1.0 {
+        kept = reaching(work, share(total, (step.top_p * 4_294_967_296.0) as u32).max(1));
     }
-    while kept > 1 && work[kept - 1].0 < step.min_p {
+    while kept > 1 && work[kept - 1].0 < step.min_p * ONE {
         kept -= 1;
     }
-    let mass: f64 = work[..kept].iter().map(|w| f64::from(w.0)).sum();
-    let target = f64::from(uniform(step.seed_low, step.seed_high, step.offset)) * mass;
-    let mut sum = 0.0;
-    for w in &work[..kept] {
-        sum += f64::from(w.0);
-        if target < sum {
-            return w.1 as usize;
-        }
-    }
-    work[kept - 1].1 as usize
+    let mass = work[..kept].iter().map(|w| w.0 as u64).sum();
+    let drawn = share(mass, random_bits(step.seed_low, step.seed_high, step.offset));
+    work[reaching(&work[..kept], drawn + 1) - 1].1 as usize
+}
+
+/// Weight of the most likely token; others have `floor(exp(x - top) * ONE)`.
+const ONE: f32 = 2_147_483_648.0;
+
+/// `floor(total * fraction / 2^32)`.
+fn share(total: u64, fraction: u32) -> u64 {
+    ((u128::from(total) * u128::from(fraction)) >> 32) as u64
+}
+
+/// How many of the first weights together reach `goal`, which is not above their sum.
+fn reaching(weights: &[(f32, u32)], goal: u64) -> usize {
+    let mut sum = 0;
+    let reached = weights.iter().position(|w| {
+        sum += w.0 as u64;
+        sum >= goal
+    });
+    reached.map_or(weights.len(), |at| at + 1)
 }
 
 #[cfg(test)]
