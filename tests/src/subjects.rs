@@ -2,6 +2,8 @@
 
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::{Cpu, CpuOptions, InstructionSet};
+#[cfg(feature = "wgpu")]
+use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
 
 use crate::case::Case;
 
@@ -33,8 +35,40 @@ impl Subject {
 
 /// Every backend of this machine, each instruction set of the CPU on its own.
 pub fn subjects() -> Vec<Subject> {
-    InstructionSet::available().into_iter().map(cpu).collect()
+    let all = InstructionSet::available().into_iter().map(cpu);
+    #[cfg(feature = "wgpu")]
+    let all = all.chain(wgpu_subject(None));
+    all.collect()
 }
+
+/// The wgpu backend as a subject; with `part_bytes` its matrices are cut, as those of large models are.
+#[cfg(feature = "wgpu")]
+pub fn wgpu_subject(part_bytes: Option<u64>) -> Option<Subject> {
+    let backend = wgpu(WgpuOptions { allow_software: true, poison: true, part_bytes })?;
+    Some(Subject { backend: Box::new(backend), device: "wgpu", skips: WGPU_SKIPS })
+}
+
+/// The wgpu backend, on a software adapter where there is no GPU. Without either this says so and gives none;
+/// where `CI=true` it fails, since a suite that leaves a backend out proves nothing about it.
+///
+/// # Panics
+/// Without an adapter and with `CI=true`.
+#[cfg(feature = "wgpu")]
+pub fn wgpu(options: WgpuOptions) -> Option<Wgpu> {
+    use std::io::Write;
+    let problem = match Wgpu::new(options) {
+        Ok(backend) => return Some(backend),
+        Err(e) => format!("not tested, the wgpu backend: {e}; `cargo xtask test` installs a software driver"),
+    };
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{problem}");
+    // Written past the test runner, which keeps what passing tests print to itself.
+    let _ = writeln!(std::io::stderr(), "{problem}");
+    None
+}
+
+/// What the wgpu backend does not claim: nothing; it has every op of the table.
+#[cfg(feature = "wgpu")]
+const WGPU_SKIPS: &[Skip] = &[];
 
 fn cpu(set: InstructionSet) -> Subject {
     let options = CpuOptions { threads: Some(2), instruction_set: Some(set), poison: true };

@@ -1,8 +1,12 @@
 //! The op suite: every backend of this machine against the plain meaning of each op.
 
 use repartee_engine::backends::CompileErrorKind;
+#[cfg(feature = "wgpu")]
+use repartee_engine::graph::Op;
 use repartee_tests::case::{Case, hold};
 use repartee_tests::cases;
+#[cfg(feature = "wgpu")]
+use repartee_tests::subjects::wgpu_subject;
 use repartee_tests::subjects::{Subject, subjects};
 
 /// Plays cases on every backend; lists what fails.
@@ -11,7 +15,8 @@ fn hold_all(cases: &[Case]) {
     for subject in subjects() {
         failures.extend(cases.iter().filter_map(|case| hold_one(&subject, case).err()));
     }
-    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    let shown = failures.iter().take(30).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(failures.is_empty(), "{} failures, the first ones:\n{shown}", failures.len());
 }
 
 fn hold_one(subject: &Subject, case: &Case) -> Result<(), String> {
@@ -34,6 +39,19 @@ fn rows() {
 #[test]
 fn products() {
     hold_all(&cases::products::cases());
+}
+
+/// Matrices that no binding holds are cut into parts; here parts have some rows, or one where a row is larger.
+#[cfg(feature = "wgpu")]
+#[test]
+fn cut_matrices() {
+    let Some(subject) = wgpu_subject(Some(300)) else { return };
+    let cases = [cases::products::cases(), cases::exact::cases(), cases::rows::cases()].concat();
+    let cut = |c: &&Case| c.graph.nodes.iter().any(|n| matches!(n.op, Op::Linear { .. } | Op::Embed { .. }));
+    let cases: Vec<&Case> = cases.iter().filter(cut).collect();
+    assert!(cases.len() > 20);
+    let failures: Vec<_> = cases.iter().filter_map(|case| hold_one(&subject, case).err()).collect();
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`weights`] | weights packed once, shared by programs |
 //! | [`cpu`] | vectorised and threaded kernels |
+//! | `wgpu` | plain kernels on a GPU (feature `wgpu`) |
 //! | [`executor`] | one run at a time for each device, by priority; cancelling |
 //!
 //! The plain meaning of each op is [`crate::reference`], which implements the same interface.
@@ -16,6 +17,8 @@ pub mod cpu;
 pub mod executor;
 mod run;
 pub mod weights;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
 
 pub use executor::{CancelToken, Priority};
 pub use run::{Input, Run, RunError};

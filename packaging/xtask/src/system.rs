@@ -4,6 +4,7 @@
 //! kin); elsewhere the command to type is shown. Nothing runs as another user unless the person said so.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -98,6 +99,8 @@ pub(crate) enum Need {
     Pip,
     /// Node's package client: the same.
     Npm,
+    /// A Vulkan loader and a driver, of a GPU or in software: what the GPU backend is tested on.
+    Vulkan,
 }
 
 impl Need {
@@ -106,6 +109,7 @@ impl Need {
         match self {
             Self::Pip => "Python 3 with pip",
             Self::Npm => "Node.js with npm",
+            Self::Vulkan => "a Vulkan loader with a driver",
         }
     }
 
@@ -121,6 +125,12 @@ impl Need {
             (Self::Npm, System::Suse) => &["npm-default"],
             (Self::Npm, System::Mac) => &["node"],
             (Self::Npm, System::Windows) => &["OpenJS.NodeJS"],
+            (Self::Vulkan, System::Debian) => &["libvulkan1", "mesa-vulkan-drivers"],
+            (Self::Vulkan, System::Fedora) => &["vulkan-loader", "mesa-vulkan-drivers"],
+            (Self::Vulkan, System::Arch) => &["vulkan-icd-loader", "vulkan-swrast"],
+            (Self::Vulkan, System::Suse) => &["libvulkan1", "libvulkan_lvp"],
+            // Metal and Direct3D 12 come with the system.
+            (Self::Vulkan, System::Mac | System::Windows) => &[],
             (_, System::Other) => &[],
         }
     }
@@ -133,8 +143,34 @@ impl Need {
                     || ["pip3", "pip"].iter().any(|pip| process::works(pip, &["--version"]))
             }
             Self::Npm => process::works(if cfg!(windows) { "npm.cmd" } else { "npm" }, &["--version"]),
+            Self::Vulkan => !cfg!(target_os = "linux") || has_vulkan(),
         }
     }
+}
+
+/// Whether a Vulkan loader and at least one driver's manifest stand where the loader looks.
+fn has_vulkan() -> bool {
+    let has_loader = process_lists_vulkan()
+        || ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib64"]
+            .iter()
+            .any(|folder| Path::new(folder).join("libvulkan.so.1").exists());
+    let has_driver =
+        ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].iter().any(|key| std::env::var_os(key).is_some())
+            || ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"]
+                .iter()
+                .filter_map(|folder| std::fs::read_dir(folder).ok())
+                .any(|mut entries| entries.next().is_some());
+    has_loader && has_driver
+}
+
+/// Whether the system's list of shared libraries has the loader; it knows the folders by architecture.
+fn process_lists_vulkan() -> bool {
+    ["ldconfig", "/sbin/ldconfig"].iter().any(|ldconfig| {
+        Command::new(ldconfig)
+            .arg("-p")
+            .output()
+            .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libvulkan.so.1"))
+    })
 }
 
 /// How a set of needs gets met on a system.
@@ -272,7 +308,7 @@ fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    const EVERY_NEED: [Need; 2] = [Need::Pip, Need::Npm];
+    const EVERY_NEED: [Need; 3] = [Need::Pip, Need::Npm, Need::Vulkan];
 
     fn words(plan: Plan) -> String {
         match plan {
@@ -310,8 +346,9 @@ mod tests {
 
     #[test]
     fn debian_gets_one_command_with_every_package_once() {
-        let needs = [Need::Npm, Need::Pip, Need::Npm];
-        let expected = "apt-get install -y --no-install-recommends npm python3-pip";
+        let needs = [Need::Vulkan, Need::Pip, Need::Vulkan];
+        let expected =
+            "apt-get install -y --no-install-recommends libvulkan1 mesa-vulkan-drivers python3-pip";
         assert_eq!(words(plan(&needs, System::Debian, true)), expected);
         assert_eq!(words(plan(&needs, System::Debian, false)), format!("sudo {expected}"));
     }

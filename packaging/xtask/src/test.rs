@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, ensure};
 
 use crate::process::{self, Steps};
-use crate::system::Consent;
+use crate::system::{self, Consent, Need};
 use crate::{models, workspace};
 
 /// Fetches what the tests need, runs them and prints the sum.
@@ -25,6 +25,13 @@ pub(crate) fn run(consent: Consent) -> Result<()> {
 /// # Errors
 /// As for [`run`].
 pub(crate) fn run_steps(steps: &mut Steps, consent: Consent) -> Result<()> {
+    steps.step("system", || {
+        let missing = system::provide(&[Need::Vulkan], "The GPU backend is tested with Vulkan", consent)?;
+        if !missing.is_empty() {
+            eprintln!("going on without: tests of the GPU backend have no adapter to run on");
+        }
+        Ok(())
+    })?;
     steps.step("build the tests", || {
         process::run(
             &mut workspace::cargo(&["test", "--release", "--workspace", "--no-run"]),

@@ -1,0 +1,347 @@
+//! A compiled graph: dispatches, bindings and buffers made once; a run is one submission.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::device::Device;
+use super::kernel::{Call, WORDS, Word, Work, plain};
+use super::plan::{Place, Plan, is_view, plan};
+use super::products::scratch_words;
+use super::session::WgpuSession;
+use super::weights::{self, Packed};
+use crate::backends::{
+    CancelToken, CompileError, CompileErrorKind, Input, Placement, Program, Run, RunError, Session, WeightSet,
+};
+use crate::graph::{ElementType, Graph, Node, Op, Value, Weight};
+
+/// What turns nodes into calls.
+pub(super) struct Compiler<'a> {
+    pub(super) device: &'a Device,
+    pub(super) graph: &'a Graph,
+    set: &'a WeightSet,
+    plan: &'a Plan,
+    /// The node being compiled.
+    node: usize,
+}
+
+impl Compiler<'_> {
+    pub(super) fn place(&self, v: Value) -> Place {
+        self.plan.places[v.index()]
+    }
+
+    /// First word of the node's scratch memory.
+    pub(super) fn scratch(&self) -> usize {
+        self.plan.scratch[self.node]
+    }
+
+    pub(super) fn error(&self, kind: CompileErrorKind) -> CompileError {
+        CompileError::in_graph(&self.graph.name, kind)
+    }
+
+    pub(super) fn unsupported(&self, op: &Op, reason: &str) -> CompileErrorKind {
+        CompileErrorKind::Unsupported { op: op.name(), node: self.node, reason: reason.into() }
+    }
+
+    pub(super) fn packed(&self, w: Weight) -> Result<Arc<Packed>, CompileError> {
+        weights::packed(self.device, self.set, &self.graph.name, &self.graph.weights[w.index()])
+    }
+
+    pub(super) fn plain(&self, w: Weight) -> Result<wgpu::Buffer, CompileError> {
+        weights::plain(self.device, self.set, &self.graph.name, &self.graph.weights[w.index()])
+    }
+
+    pub(super) fn maybe_plain(&self, w: Option<Weight>) -> Result<Option<wgpu::Buffer>, CompileError> {
+        w.map(|w| self.plain(w)).transpose()
+    }
+
+    fn calls(&self, node: &Node) -> Result<Vec<Call>, CompileError> {
+        let one = |call: Result<Call, CompileErrorKind>| Ok(vec![call.map_err(|e| self.error(e))?]);
+        // Ops without an output name their input instead, which is not written.
+        let y = node.output.or(node.inputs.first().copied());
+        let Some(y) = y else { return Err(self.error(self.unsupported(&node.op, "has no value"))) };
+        let x = node.inputs.first().copied().unwrap_or(y);
+        match &node.op {
+            op if is_view(op) => Ok(Vec::new()),
+            Op::Embed { table } => self.embed(x, *table, y),
+            Op::Linear { weight, bias, precision } => self.linear(x, *weight, *bias, *precision, y),
+            Op::Conv1d { weight, bias, shape } => self.conv(x, *weight, *bias, shape, None, y),
+            Op::Conv1dCarry { weight, bias, shape, state } => {
+                self.conv(x, *weight, *bias, shape, Some(*state), y)
+            }
+            Op::LayerNorm { .. } | Op::RmsNorm { .. } => Ok(vec![self.norm(node, y)?]),
+            Op::AddPositions { table, start } => Ok(vec![self.add_positions(x, *table, *start, y)?]),
+            Op::CacheWrite { state, start } => one(self.cache_write(x, *state, *start)),
+            Op::Attention { .. } => one(self.attention(node, y)),
+            Op::Lstm { .. } => Ok(vec![self.lstm(node, y)?]),
+            Op::Sample => one(self.sample(node, y)),
+            _ => self.row_op(node, y).map_err(|e| self.error(e)),
+        }
+    }
+}
+
+/// A compiled graph.
+pub(super) struct WgpuProgram {
+    graph: Graph,
+    device: Arc<Device>,
+    plan: Plan,
+    arena: wgpu::Buffer,
+    params: wgpu::Buffer,
+    /// Bytes from one call's parameters to the next one's.
+    stride: usize,
+    calls: Vec<Call>,
+    /// Arena, parameters and weights of each call.
+    groups: Vec<wgpu::BindGroup>,
+    /// Fills the arena, for tests: the call after the last one.
+    poison: Option<Call>,
+    kernels: Vec<String>,
+    /// Tells programs apart in a session.
+    id: u64,
+    state: Mutex<RunState>,
+}
+
+/// What a run leaves for the next one.
+#[derive(Default)]
+struct RunState {
+    /// The lengths that the parameters on the device are for.
+    lengths: Option<Vec<usize>>,
+    words: Vec<u32>,
+    rows: Vec<usize>,
+    staging: Option<wgpu::Buffer>,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+impl WgpuProgram {
+    pub(super) fn new(graph: &Graph, set: &WeightSet, device: Arc<Device>) -> Result<Self, CompileError> {
+        let error = |kind| CompileError::in_graph(&graph.name, kind);
+        let too_large =
+            || error(CompileErrorKind::OutOfMemory { bytes: usize::MAX, device: device.adapter.clone() });
+        let scratch = graph.nodes.iter().map(|n| {
+            let x = n.inputs.first().copied();
+            let (rows, cols) = x.map_or((0, 0), |x| (graph.max_rows(x), graph.shape(x).cols));
+            scratch_words(&n.op, rows, cols, graph.slots)
+        });
+        let scratch = scratch.collect::<Option<Vec<_>>>().ok_or_else(too_large)?;
+        let plan = plan(graph, &scratch).ok_or_else(too_large)?;
+        let arena = device.buffer(plan.words.saturating_mul(4)).map_err(error)?;
+
+        let mut calls = Vec::new();
+        let mut kernels = Vec::with_capacity(graph.nodes.len());
+        for (node, n) in graph.nodes.iter().enumerate() {
+            let compiler = Compiler { device: &device, graph, set, plan: &plan, node };
+            let made = compiler.calls(n)?;
+            let names: Vec<_> = made.iter().map(|call| call.kernel.entry).collect();
+            kernels.push(if names.is_empty() { "(view)".into() } else { names.join(", ") });
+            calls.extend(made);
+        }
+        let poison = if device.poison {
+            let pipeline = plain(&device, "rows", "poison").map_err(error)?;
+            let mut words = vec![Word::Is(0); 7];
+            words.push(Word::size(plan.words));
+            Some(Call::new(pipeline, words, Work::Groups(1.into(), 64)))
+        } else {
+            None
+        };
+        let stride = (WORDS * 4).next_multiple_of(device.limits.min_uniform_buffer_offset_alignment as usize);
+        let count = calls.len() + usize::from(poison.is_some());
+        let params = device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("parameters"),
+            size: (stride * count.max(1)) as u64,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let groups = calls
+            .iter()
+            .chain(&poison)
+            .enumerate()
+            .map(|(i, call)| group0(&device, &arena, &params, i * stride, call))
+            .collect();
+        Ok(Self {
+            graph: graph.clone(),
+            plan,
+            arena,
+            params,
+            stride,
+            calls,
+            groups,
+            poison,
+            kernels,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            state: Mutex::default(),
+            device,
+        })
+    }
+
+    /// Writes the words that kernels are given, when the lengths are others than before.
+    fn write_params(&self, state: &mut RunState, lengths: &[usize]) {
+        if state.lengths.as_deref() == Some(lengths) {
+            return;
+        }
+        state.words.clear();
+        state.words.resize(self.stride / 4 * self.groups.len(), 0);
+        let slots = state.words.chunks_exact_mut(self.stride / 4);
+        for (slot, call) in slots.zip(self.calls.iter().chain(&self.poison)) {
+            for (place, word) in slot.iter_mut().zip(&call.words) {
+                *place = word.eval(lengths);
+            }
+        }
+        self.device.queue.write_buffer(&self.params, 0, bytemuck::cast_slice(&state.words));
+        state.lengths = Some(lengths.to_vec());
+    }
+
+    fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        calls: &[(&Call, &wgpu::BindGroup, &wgpu::BindGroup)],
+        lengths: &[usize],
+    ) {
+        let most = self.device.limits.max_compute_workgroups_per_dimension;
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        for (call, group0, group1) in calls {
+            let Some((x, y)) = call.work.groups(lengths, most) else { continue };
+            pass.set_pipeline(&call.kernel.pipeline);
+            pass.set_bind_group(0, *group0, &[]);
+            pass.set_bind_group(1, *group1, &[]);
+            pass.dispatch_workgroups(x, y, 1);
+        }
+    }
+
+    fn new_encoder(&self) -> wgpu::CommandEncoder {
+        self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+    }
+
+    /// Words of an output that the run reads back: all from its first to its last number.
+    fn span(&self, v: Value, rows: &[usize]) -> usize {
+        let place = self.plan.places[v.index()];
+        rows[v.index()].checked_sub(1).map_or(0, |last| last * place.stride + place.cols)
+    }
+}
+
+fn group0(
+    device: &Device,
+    arena: &wgpu::Buffer,
+    params: &wgpu::Buffer,
+    offset: usize,
+    call: &Call,
+) -> wgpu::BindGroup {
+    let words = wgpu::BufferBinding {
+        buffer: params,
+        offset: offset as u64,
+        size: wgpu::BufferSize::new((WORDS * 4) as u64),
+    };
+    let weights = call.weights.iter().map(|w| w.as_ref().unwrap_or(&device.no_weight).as_entire_binding());
+    let resources =
+        [arena.as_entire_binding(), wgpu::BindingResource::Buffer(words)].into_iter().chain(weights);
+    let entries: Vec<_> = resources
+        .enumerate()
+        .map(|(i, resource)| wgpu::BindGroupEntry { binding: i as u32, resource })
+        .collect();
+    device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &device.group0,
+        entries: &entries,
+    })
+}
+
+impl Program for WgpuProgram {
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn placement(&self) -> Vec<Placement> {
+        let place = |(node, (n, kernel)): (usize, (&Node, &String))| Placement {
+            node,
+            op: n.op.name(),
+            device: "wgpu".into(),
+            kernel: kernel.clone(),
+        };
+        self.graph.nodes.iter().zip(&self.kernels).enumerate().map(place).collect()
+    }
+
+    fn run(&self, session: &mut Session, run: Run<'_, '_>) -> Result<(), RunError> {
+        let graph = &self.graph;
+        let _turn = self.device.turnstile.enter(run.priority);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        crate::backends::check(graph, &run, &mut state.rows)?;
+        let wrong = |state: &str| RunError::Session { graph: graph.name.clone(), state: state.into() };
+        let Some(session) = session.state().as_any().downcast_mut::<WgpuSession>() else {
+            return Err(wrong("(another backend's)"));
+        };
+        if let Some(spec) = session.missing(graph) {
+            return Err(wrong(&spec.name));
+        }
+        session.check_context(graph, &state.rows)?;
+        self.device.check()?;
+
+        let states = self.calls.iter().chain(&self.poison).map(|c| c.states);
+        let groups = session.groups(self.id, graph, states);
+        self.write_params(state, run.lengths);
+        let bound = |(call, (a, b))| (call, a, b);
+        let all: Vec<(&Call, &wgpu::BindGroup, &wgpu::BindGroup)> =
+            self.calls.iter().chain(&self.poison).zip(self.groups.iter().zip(groups)).map(bound).collect();
+        let (calls, poison) = all.split_at(self.calls.len());
+        if !poison.is_empty() {
+            let mut encoder = self.new_encoder();
+            self.encode(&mut encoder, poison, run.lengths);
+            self.device.queue.submit([encoder.finish()]);
+        }
+        for ((_, v), input) in graph.inputs.iter().zip(run.inputs) {
+            let bytes: &[u8] = match input {
+                Input::F32(d) => bytemuck::cast_slice(d),
+                Input::I32(d) => bytemuck::cast_slice(d),
+            };
+            if !bytes.is_empty() {
+                let at = self.plan.places[v.index()].offset as u64 * 4;
+                self.device.queue.write_buffer(&self.arena, at, bytes);
+            }
+        }
+        let mut encoder = self.new_encoder();
+        self.encode(&mut encoder, calls, run.lengths);
+
+        let wanted: Vec<Option<Value>> =
+            run.outputs.iter().map(|(at, _)| graph.outputs.get(*at).map(|(_, v)| *v)).collect();
+        let spans = wanted.iter().flatten().map(|&v| self.span(v, &state.rows) as u64 * 4);
+        let bytes: u64 = spans.sum();
+        if state.staging.as_ref().is_none_or(|b| b.size() < bytes) {
+            state.staging = Some(self.device.staging(bytes));
+        }
+        if let Some(staging) = &state.staging {
+            let mut to = 0;
+            for &v in wanted.iter().flatten() {
+                let size = self.span(v, &state.rows) as u64 * 4;
+                let from = self.plan.places[v.index()].offset as u64 * 4;
+                if size > 0 {
+                    encoder.copy_buffer_to_buffer(&self.arena, from, staging, to, Some(size));
+                }
+                to += size;
+            }
+        }
+        // The last moment: a submission cannot be taken back.
+        if run.cancel.is_some_and(CancelToken::is_cancelled) {
+            return Err(RunError::Cancelled);
+        }
+        self.device.queue.submit([encoder.finish()]);
+        session.ran(graph, &state.rows);
+
+        run.outputs.iter_mut().for_each(|(_, out)| out.clear());
+        if let Some(staging) = state.staging.as_ref().filter(|_| bytes > 0) {
+            self.device.read(staging, bytes, |data| {
+                let words: Vec<u32> = bytemuck::pod_collect_to_vec(data);
+                let mut rest = words.as_slice();
+                for ((_, out), v) in run.outputs.iter_mut().zip(&wanted) {
+                    let Some(v) = *v else { continue };
+                    let (span, after) = rest.split_at(self.span(v, &state.rows));
+                    rest = after;
+                    let place = self.plan.places[v.index()];
+                    let whole = graph.values[v.index()].ty == ElementType::I32;
+                    let number = |&w: &u32| if whole { w as i32 as f32 } else { f32::from_bits(w) };
+                    for row in span.chunks(place.stride.max(1)) {
+                        out.extend(row.iter().take(place.cols).map(number));
+                    }
+                }
+            })?;
+        }
+        self.device.check()
+    }
+}

@@ -1,0 +1,220 @@
+//! Uploads: block weights as they stand in the file, everything else in the form that its kernel reads.
+
+use std::sync::Arc;
+
+use super::device::{Device, Kernel};
+#[cfg(test)]
+use super::kernel::family_source;
+use super::kernel::source;
+use crate::backends::weights::plain_rows;
+use crate::backends::{CompileError, CompileErrorKind, WeightSet};
+use crate::formats::{TensorType, TensorView};
+use crate::graph::WeightSpec;
+
+/// A matrix in the file's type (whole numbers of 32 and 64 bits as f32), cut into parts that a binding holds: an
+/// output matrix of 150 000 tokens is larger than the 128 MiB of the smallest devices.
+pub(super) struct Packed {
+    pub(super) parts: Vec<Part>,
+    pub(super) ty: TensorType,
+}
+
+/// Some rows of a matrix.
+pub(super) struct Part {
+    pub(super) buffer: wgpu::Buffer,
+    /// The first of them.
+    pub(super) first: usize,
+    pub(super) rows: usize,
+}
+
+/// A weight as plain f32 rows.
+struct Plain(wgpu::Buffer);
+
+/// Uploads a matrix for products and look-ups.
+///
+/// # Errors
+/// A weight that is missing or does not fit.
+pub(super) fn packed(
+    device: &Device,
+    weights: &WeightSet,
+    graph: &str,
+    spec: &WeightSpec,
+) -> Result<Arc<Packed>, CompileError> {
+    weights.get_or_pack(graph, spec, |view| {
+        let wide = matches!(view.ty, TensorType::F32 | TensorType::I32 | TensorType::I64);
+        if wide {
+            let parts = upload_parts(device, spec, bytemuck::cast_slice(&plain_rows(spec, view)?))?;
+            return Ok(Packed { parts, ty: TensorType::F32 });
+        }
+        let parts = upload_parts(device, spec, checked(spec, view)?)?;
+        Ok(Packed { parts, ty: view.ty })
+    })
+}
+
+fn upload_parts(device: &Device, spec: &WeightSpec, bytes: &[u8]) -> Result<Vec<Part>, CompileErrorKind> {
+    let row = (bytes.len() / spec.rows.max(1)).max(1);
+    let most = usize::try_from(device.part_bytes).unwrap_or(usize::MAX).saturating_sub(TAIL) / row;
+    let rows = most.max(1).saturating_mul(row);
+    let part = |(i, bytes): (usize, &[u8])| {
+        let buffer = upload(device, spec, bytes)?;
+        Ok(Part { buffer, first: i * rows / row, rows: bytes.len() / row })
+    };
+    bytes.chunks(rows).enumerate().map(part).collect()
+}
+
+/// Bytes behind a weight, as an unaligned word is read from two.
+const TAIL: usize = 4;
+
+/// The bytes, if they are as many as type and shape call for and rows are whole blocks.
+fn checked<'a>(spec: &WeightSpec, view: &TensorView<'a>) -> Result<&'a [u8], CompileErrorKind> {
+    let expected = view.ty.row_bytes(spec.cols).and_then(|row| row.checked_mul(spec.rows));
+    if expected == Some(view.data.len()) {
+        return Ok(view.data);
+    }
+    Err(CompileErrorKind::WeightShape {
+        name: spec.name.clone(),
+        found: view.shape.clone(),
+        expected: format!("[{}, {}] in whole blocks of {}", spec.rows, spec.cols, view.ty),
+    })
+}
+
+/// Uploads a weight as f32 rows in the graph's order: vectors, convolutions, recurrences, tables of positions.
+///
+/// # Errors
+/// A weight that is missing or does not fit.
+pub(super) fn plain(
+    device: &Device,
+    weights: &WeightSet,
+    graph: &str,
+    spec: &WeightSpec,
+) -> Result<wgpu::Buffer, CompileError> {
+    let made = weights.get_or_pack(graph, spec, |view| {
+        Ok(Plain(upload(device, spec, bytemuck::cast_slice(&plain_rows(spec, view)?))?))
+    })?;
+    Ok(made.0.clone())
+}
+
+fn upload(device: &Device, spec: &WeightSpec, bytes: &[u8]) -> Result<wgpu::Buffer, CompileErrorKind> {
+    let buffer = device.buffer(bytes.len().saturating_add(TAIL)).map_err(|kind| match kind {
+        CompileErrorKind::OutOfMemory { bytes, device: name } if bytes as u64 > device.most_bytes() => {
+            let most = device.most_bytes();
+            let message = format!("`{}` has {bytes} bytes and a binding holds {most}", spec.name);
+            CompileErrorKind::Device { device: name, message }
+        }
+        other => other,
+    })?;
+    let whole = bytes.len() / 4 * 4;
+    device.queue.write_buffer(&buffer, 0, &bytes[..whole]);
+    if whole < bytes.len() {
+        let mut last = [0; 4];
+        last[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
+        device.queue.write_buffer(&buffer, whole as u64, &last);
+    }
+    Ok(buffer)
+}
+
+/// A small table that the host computed.
+///
+/// # Errors
+/// Memory that can't be had.
+pub(super) fn table(device: &Device, words: &[u32]) -> Result<wgpu::Buffer, CompileErrorKind> {
+    let buffer = device.buffer(words.len() * 4)?;
+    device.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(words));
+    Ok(buffer)
+}
+
+/// A kernel over weights of a type.
+///
+/// # Errors
+/// What the compiler says.
+pub(super) fn kernel(
+    device: &Device,
+    ty: TensorType,
+    entry: &'static str,
+) -> Result<Kernel, CompileErrorKind> {
+    device.kernel(&format!("linear.{ty}"), entry, || linear_source(ty))
+}
+
+fn linear_source(ty: TensorType) -> String {
+    let kernels = if ty.block_len() == 1 {
+        include_str!("linear_plain.wgsl")
+    } else {
+        include_str!("linear_blocks.wgsl")
+    };
+    source(&[kernels, &meaning(ty)])
+}
+
+/// What the words of a type mean, as WGSL; the layouts are those of [`crate::formats::blocks`].
+fn meaning(ty: TensorType) -> String {
+    let element = |body: &str| format!("fn element(at: u32) -> f32 {{ return {body}; }}\n");
+    let block = |zero: u32, quants: &str, scale_min: &str| {
+        format!(
+            "const BLOCK_BYTES: u32 = {}u;\nconst GROUPS: u32 = {}u;\nconst ZERO: i32 = {zero};\n\
+             fn quants(block: u32, g: u32, i: u32) -> u32 {{ {quants} }}\n\
+             fn scale_min(block: u32, g: u32, i: u32) -> vec2<f32> {{ return {scale_min}; }}\n",
+            ty.block_bytes(),
+            ty.block_len() / 32,
+        )
+    };
+    // Elements 0..16 stand in the low nibbles, 16..32 in the high ones.
+    let nibbles = |at: u32| format!("(word_at(block + {at}u + (i & 3u) * 4u) >> ((i & 4u))) & 0x0f0f0f0fu");
+    let fifth = |at: u32| format!("fifth_bits(((word_at(block + {at}u)) >> (i * 4u)) & 15u)");
+    let only_scale = "vec2<f32>(half_at(block), 0.0)";
+    let scale_and_min = "vec2<f32>(half_at(block), half_at(block + 2u))";
+    let k_nibbles = |at: u32| {
+        format!("(word_at(block + {at}u + g / 2u * 32u + i * 4u) >> ((g & 1u) * 4u)) & 0x0f0f0f0fu")
+    };
+    match ty {
+        TensorType::F32 | TensorType::I32 | TensorType::I64 => element("bitcast<f32>(w0[at])"),
+        TensorType::F16 => element("half_value((w0[at / 2u] >> ((at & 1u) * 16u)) & 0xffffu)"),
+        TensorType::BF16 => element("bitcast<f32>(((w0[at / 2u] >> ((at & 1u) * 16u)) & 0xffffu) << 16u)"),
+        TensorType::I8 => element("f32(extractBits(bitcast<i32>(w0[at / 4u]), (at & 3u) * 8u, 8u))"),
+        TensorType::U8 => element("f32((w0[at / 4u] >> ((at & 3u) * 8u)) & 0xffu)"),
+        TensorType::Q4_0 => block(8, &format!("return {};", nibbles(2)), only_scale),
+        TensorType::Q4_1 => block(0, &format!("return {};", nibbles(4)), scale_and_min),
+        TensorType::Q5_0 => block(16, &format!("return ({}) | {};", nibbles(6), fifth(2)), only_scale),
+        TensorType::Q5_1 => block(0, &format!("return ({}) | {};", nibbles(8), fifth(4)), scale_and_min),
+        TensorType::Q8_0 => block(0, "return word_at(block + 2u + i * 4u);", only_scale),
+        TensorType::Q4K => block(0, &format!("return {};", k_nibbles(16)), "k_scale_min(block, g)"),
+        TensorType::Q5K => block(
+            0,
+            &format!(
+                "return ({}) | (((word_at(block + 16u + i * 4u) >> g) & 0x01010101u) << 4u);",
+                k_nibbles(48)
+            ),
+            "k_scale_min(block, g)",
+        ),
+        // Each half of 128 elements has 64 bytes of nibbles, 32 bytes of upper bits and 8 scales.
+        TensorType::Q6K => block(
+            32,
+            "let half = g / 4u; let j = g & 3u;\n\
+             let low = (word_at(block + half * 64u + (j & 1u) * 32u + i * 4u) >> (j / 2u * 4u)) & 0x0f0f0f0fu;\n\
+             let high = (word_at(block + 128u + half * 32u + i * 4u) >> (j * 2u)) & 0x03030303u;\n\
+             return low | (high << 4u);",
+            "vec2<f32>(half_at(block + 208u) * f32(extractBits(bitcast<i32>(byte_at(block + 192u + g * 2u + i / 4u)), \
+             0u, 8u)), 0.0)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What WGSL's compiler says, without a device.
+    fn validate(name: &str, source: &str) -> Result<(), String> {
+        use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
+        let module = wgpu::naga::front::wgsl::parse_str(source)
+            .map_err(|e| format!("{name}: {}", e.emit_to_string(source)))?;
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+        validator.validate(&module).map(|_| ()).map_err(|e| format!("{name}: {}", e.emit_to_string(source)))
+    }
+
+    #[test]
+    fn kernels_are_valid() {
+        let families = ["rows", "products", "attention", "sample"].map(|f| (f.to_owned(), family_source(f)));
+        let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty)));
+        let failures: Vec<String> =
+            families.iter().chain(&types).filter_map(|(name, source)| validate(name, source).err()).collect();
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    }
+}

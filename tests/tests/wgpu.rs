@@ -1,0 +1,87 @@
+//! Models on the wgpu backend, beside the CPU: whole programs with states and run-time lengths on one device.
+#![cfg(feature = "wgpu")]
+
+use std::sync::Arc;
+
+use repartee_engine::backends::cpu::{Cpu, CpuOptions};
+use repartee_engine::backends::wgpu::WgpuOptions;
+use repartee_engine::backends::{Backend, CompileErrorKind, MemoryTensors};
+use repartee_engine::formats::gguf::Gguf;
+use repartee_engine::formats::safetensors::SafeTensors;
+use repartee_engine::graph::{GraphBuilder, UnaryOp};
+use repartee_engine::models::llama::{Llama, LlamaOptions, Sampling};
+use repartee_engine::models::silero::{CHUNK_SAMPLES, SileroVad};
+use repartee_engine::text::chat::{ChatOptions, Message, Role};
+use repartee_tests::compare::{Tolerance, compare};
+use repartee_tests::subjects::wgpu;
+
+const SOFTWARE: WgpuOptions = WgpuOptions { allow_software: true, poison: false, part_bytes: None };
+
+/// The tokens of a question, prefilled in two pieces, and a reply that is drawn on the device.
+fn reply(backend: &dyn Backend, sampling: &Sampling, steps: usize) -> (String, Vec<u32>) {
+    let file = repartee_models::resolve("smollm2-135m", "SmolLM2-135M-Instruct.Q4_1.gguf").unwrap();
+    let file = Arc::new(Gguf::open(file).unwrap());
+    let mut llama = Llama::load(&file, backend, LlamaOptions { context: 256 }).unwrap();
+    let messages = [Message::new(Role::System, "Be brief."), Message::new(Role::User, "Capital of France?")];
+    let template = llama.template().unwrap();
+    let prompt = template.encode(llama.tokenizer(), &messages, &ChatOptions::default()).unwrap();
+    llama.prefill(&prompt[..9], Default::default(), None).unwrap();
+    let mut tokens = vec![llama.begin(&prompt, sampling, &[], None).unwrap()];
+    while tokens.len() < steps {
+        tokens.push(llama.next(None).unwrap().unwrap());
+    }
+    (llama.tokenizer().decode(&tokens).unwrap(), tokens)
+}
+
+#[test]
+fn a_language_model_writes_what_it_writes_on_the_cpu() {
+    let Some(gpu) = wgpu(SOFTWARE) else { return };
+    let cpu = Cpu::new(CpuOptions::default());
+    let greedy = Sampling::default();
+    let (text, expected) = reply(&cpu, &greedy, 17);
+    assert_eq!(reply(&gpu, &greedy, 17), (text.clone(), expected));
+    assert!(text.contains("Paris"), "{text}");
+}
+
+/// Each chunk runs behind the state that the last one left.
+#[test]
+fn the_voice_detector_scores_as_on_the_cpu() {
+    let Some(gpu) = wgpu(SOFTWARE) else { return };
+    let cpu = Cpu::new(CpuOptions::default());
+    let file = repartee_models::resolve("silero-vad-v6", "silero_vad_16k.safetensors").unwrap();
+    let file = Arc::new(SafeTensors::open(file).unwrap());
+    let question = include_bytes!("../../assets/questions/capital.wav");
+    // 16-bit mono behind a header of 44 bytes.
+    let samples: Vec<f32> =
+        question[44..].as_chunks().0.iter().map(|&b| f32::from(i16::from_le_bytes(b)) / 32768.0).collect();
+    let scores = |backend: &dyn Backend| {
+        let mut vad = SileroVad::load(file.clone(), backend).unwrap();
+        let chunks = samples.as_chunks::<CHUNK_SAMPLES>().0;
+        chunks.iter().map(|chunk| vad.chunk(chunk).unwrap()).collect::<Vec<f32>>()
+    };
+    let expected = scores(&cpu);
+    assert!(expected.len() > 40 && expected.iter().any(|&p| p > 0.9) && expected.iter().any(|&p| p < 0.1));
+    let tolerance =
+        Tolerance::new(1e-4, 0.0, "some 60 chunks of a recurrence in f32, summed in another order");
+    compare(&expected, &scores(&gpu), 1, tolerance).unwrap();
+}
+
+/// What does not fit is refused with its size when it is compiled: nothing panics, and the device goes on working.
+#[test]
+fn a_graph_that_no_device_holds_is_refused() {
+    let Some(gpu) = wgpu(SOFTWARE) else { return };
+    let build = |most: usize| {
+        let mut g = GraphBuilder::new("large");
+        let n = g.symbol("n", most);
+        let x = g.input_f32("x", n, 1024);
+        let y = g.unary(x, UnaryOp::Relu);
+        g.output("y", y);
+        g.finish().unwrap()
+    };
+    let weights = gpu.weight_set(Arc::new(MemoryTensors::new()));
+    for most in [1 << 30, usize::MAX / 2] {
+        let error = gpu.compile(&build(most), &weights).map(|_| ()).unwrap_err();
+        assert!(matches!(error.kind, CompileErrorKind::OutOfMemory { .. }), "{error}");
+    }
+    gpu.compile(&build(16), &weights).unwrap();
+}
