@@ -254,7 +254,7 @@ fn evaluate(node: &Node, c: &mut Context<'_>) -> Option<Data> {
         Op::Advance => {
             let q = c.rows(arg(0)) / c.graph.slots;
             for step in c.steps.iter_mut().filter(|s| s.is_live()) {
-                step.position += q as u32;
+                step.position = step.position.wrapping_add(q as u32);
             }
             return None;
         }

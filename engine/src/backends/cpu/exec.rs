@@ -290,7 +290,7 @@ impl Exec<'_> {
                 Op::Advance => {
                     let q = self.rows[arg(0).index()] / self.graph.slots;
                     for step in self.steps.iter_mut().filter(|s| s.is_live()) {
-                        step.position += q as u32;
+                        step.position = step.position.wrapping_add(q as u32);
                     }
                 }
                 // The plan gives every other op its own work.
