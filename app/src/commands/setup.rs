@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
+#[cfg(feature = "wgpu")]
+use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
 use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_engine::models::llama::{Llama, LlamaOptions};
@@ -23,12 +25,23 @@ pub(crate) enum BackendName {
     Auto,
     /// The processor.
     Cpu,
+    /// A GPU by Vulkan, Metal or Direct3D 12; software that stands in for one where there is none.
+    #[cfg(feature = "wgpu")]
+    Wgpu,
 }
 
 /// The chosen backend.
 pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
     match name {
+        // The kernels for GPUs are plain so far: the processor is the faster one.
         BackendName::Auto | BackendName::Cpu => Ok(Box::new(Cpu::new(CpuOptions::default()))),
+        #[cfg(feature = "wgpu")]
+        BackendName::Wgpu => {
+            let options = WgpuOptions { allow_software: true, ..WgpuOptions::default() };
+            Ok(Box::new(
+                Wgpu::new(options).context("choose `--backend cpu`, or give this machine a GPU driver")?,
+            ))
+        }
     }
 }
 
