@@ -75,6 +75,11 @@ fn sample() {
 }
 
 #[test]
+fn synthesis() {
+    hold_all(&cases::synthesis::cases());
+}
+
+#[test]
 fn programs() {
     hold_all(&cases::programs::cases());
 }

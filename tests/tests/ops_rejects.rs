@@ -143,6 +143,16 @@ const CHANGES: &[(&str, Change)] = &[
         on!(Op::PadRows { mode, left: 1.., .. } => *mode == PadMode::Edge && set(mode, PadMode::Zero)),
     ),
     ("slice_rows", on!(Op::SliceRows { start, .. } => *start == 1.into() && set(start, 0.into()))),
+    ("conv_transpose1d", on!(Op::ConvTranspose1d { bias, .. } => bias.take().is_some())),
+    (
+        "conv_transpose1d",
+        on!(Op::ConvTranspose1d { shape, .. } => shape.trim_left > 0 && {
+            shape.trim_left -= 1;
+            shape.trim_right += 1;
+            true
+        }),
+    ),
+    ("instance_norm", on!(Op::InstanceNorm { eps } => set(eps, 0.1))),
     ("columns", on!(Op::Columns { start, .. } => *start > 0 && set(start, *start - 1))),
 ];
 

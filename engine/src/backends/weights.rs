@@ -63,6 +63,9 @@ impl WeightSet {
             WeightLayout::Vector => format!("{} numbers", spec.cols),
             WeightLayout::Matrix => format!("[{}, {}]", spec.rows, spec.cols),
             WeightLayout::Conv { taps } => format!("[{}, {}, {taps}]", spec.rows, spec.cols / taps),
+            WeightLayout::ConvTransposed { taps, .. } => {
+                format!("[{}, {}, {taps}]", spec.cols / taps, spec.rows)
+            }
         };
         Err(CompileErrorKind::WeightShape { name: spec.name.clone(), found: view.shape, expected })
     }
@@ -81,6 +84,22 @@ fn fits(spec: &WeightSpec, shape: &[usize]) -> bool {
             dims.eq([spec.rows, spec.cols].into_iter().filter(|&d| d != 1))
         }
         WeightLayout::Conv { taps } => taps > 0 && shape == [spec.rows, spec.cols / taps, taps],
+        WeightLayout::ConvTransposed { taps, .. } => taps > 0 && shape == [spec.cols / taps, spec.rows, taps],
+    }
+}
+
+/// Where the file has the number that stands in `row` and `col` of the graph's matrix.
+pub(crate) fn file_index(spec: &WeightSpec, row: usize, col: usize) -> usize {
+    match spec.layout {
+        WeightLayout::Matrix | WeightLayout::Vector => row * spec.cols + col,
+        WeightLayout::Conv { taps } => {
+            let channels = spec.cols / taps;
+            (row * channels + col % channels) * taps + col / channels
+        }
+        WeightLayout::ConvTransposed { taps, .. } => {
+            let channels = spec.cols / taps;
+            (col % channels * spec.rows + row) * taps + col / channels
+        }
     }
 }
 
@@ -90,17 +109,11 @@ fn fits(spec: &WeightSpec, shape: &[usize]) -> bool {
 /// Bytes that do not belong to the type.
 pub fn plain_rows(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Vec<f32>, CompileErrorKind> {
     let data = view.to_f32_vec()?;
-    let WeightLayout::Conv { taps } = spec.layout else { return Ok(data) };
-    let channels = spec.cols / taps;
-    let mut out = vec![0.0; data.len()];
-    for row in 0..spec.rows {
-        for tap in 0..taps {
-            for c in 0..channels {
-                out[row * spec.cols + tap * channels + c] = data[(row * channels + c) * taps + tap];
-            }
-        }
+    if matches!(spec.layout, WeightLayout::Matrix | WeightLayout::Vector) {
+        return Ok(data);
     }
-    Ok(out)
+    let row = |r: usize| (0..spec.cols).map(move |c| file_index(spec, r, c));
+    Ok((0..spec.rows).flat_map(row).map(|at| data[at]).collect())
 }
 
 /// Tensors held in memory: derived weights and tests.

@@ -1,7 +1,8 @@
 //! One method for each op, with shape inference.
 
 use super::op::{
-    BinaryOp, CacheStart, ConvShape, Direction, KeyValues, Op, PadMode, Precision, RopeStyle, UnaryOp,
+    BinaryOp, CacheStart, ConvShape, Direction, KeyValues, Op, PadMode, Precision, RopeStyle,
+    TransposedShape, UnaryOp,
 };
 use super::{
     Dim, ElementType, Graph, GraphError, Node, Shape, StateId, StateKind, StateSpec, StateType, Symbol,
@@ -273,6 +274,46 @@ impl GraphBuilder {
         self.push(Op::Conv1dCarry { weight, bias, shape, state }, &[x], x_shape.rows, out)
     }
 
+    /// [`Op::ConvTranspose1d`].
+    pub fn conv_transpose1d(
+        &mut self,
+        x: Value,
+        weight: &str,
+        bias: Option<&str>,
+        out: usize,
+        shape: TransposedShape,
+    ) -> Value {
+        let x_shape = self.float("conv_transpose1d", x);
+        let TransposedShape { taps, stride, groups, .. } = shape;
+        let groups_fit = groups == 1 || (groups == x_shape.cols && out == x_shape.cols);
+        self.check(groups_fit && taps > 0 && stride > 0, "conv_transpose1d", || {
+            format!("{shape:?} does not fit {} to {out} channels", x_shape.cols)
+        });
+        let weight = if groups == 1 {
+            let layout = WeightLayout::ConvTransposed { taps, stride };
+            self.weight(weight, layout, out, x_shape.cols * taps)
+        } else {
+            self.weight(weight, WeightLayout::Conv { taps }, out, taps)
+        };
+        let bias = bias.map(|b| self.vector(b, out));
+        let rows = shape.out_rows(x_shape.rows).unwrap_or_else(|| {
+            self.fail("conv_transpose1d", format!("{shape:?} over {:?} rows is not affine", x_shape.rows));
+            Dim::constant(0)
+        });
+        self.push(Op::ConvTranspose1d { weight, bias, shape }, &[x], rows, out)
+    }
+
+    /// [`Op::InstanceNorm`].
+    pub fn instance_norm(&mut self, x: Value, gain: Value, bias: Value, eps: f32) -> Value {
+        let shape = self.float("instance_norm", x);
+        let row = Shape { rows: Dim::constant(1), cols: shape.cols };
+        let (g, b) = (self.float("instance_norm", gain), self.float("instance_norm", bias));
+        self.check(g == row && b == row, "instance_norm", || {
+            format!("gain {g:?} and bias {b:?} for {} columns", shape.cols)
+        });
+        self.push(Op::InstanceNorm { eps }, &[x, gain, bias], shape.rows, shape.cols)
+    }
+
     /// [`Op::LayerNorm`].
     pub fn layer_norm(&mut self, x: Value, gain: &str, bias: Option<&str>, eps: f32) -> Value {
         let shape = self.float("layer_norm", x);
@@ -295,6 +336,13 @@ impl GraphBuilder {
     pub fn unary(&mut self, x: Value, op: UnaryOp) -> Value {
         let shape = self.float("unary", x);
         self.push(Op::Unary(op), &[x], shape.rows, shape.cols)
+    }
+
+    /// [`Op::Snake`].
+    pub fn snake(&mut self, x: Value, alpha: &str) -> Value {
+        let shape = self.float("snake", x);
+        let alpha = self.vector(alpha, shape.cols);
+        self.push(Op::Snake { alpha }, &[x], shape.rows, shape.cols)
     }
 
     /// [`Op::Binary`].
@@ -459,6 +507,16 @@ impl GraphBuilder {
         let shape = self.float("slice_rows", x);
         let (start, rows) = (start.into(), rows.into());
         self.push(Op::SliceRows { start, rows }, &[x], rows, shape.cols)
+    }
+
+    /// [`Op::RepeatRows`].
+    pub fn repeat_rows(&mut self, x: Value, times: usize) -> Value {
+        let shape = self.float("repeat_rows", x);
+        let rows = shape.rows.affine(times as i64, 0, 1).unwrap_or_else(|| {
+            self.fail("repeat_rows", format!("{times} times {:?} rows is not affine", shape.rows));
+            Dim::constant(0)
+        });
+        self.push(Op::RepeatRows { times }, &[x], rows, shape.cols)
     }
 
     /// [`Op::Columns`].

@@ -48,6 +48,14 @@ impl Dim {
         if self.symbol.is_none() { usize::try_from(self.add).ok() } else { None }
     }
 
+    /// One form for each function: a division that leaves no remainder for any symbol is carried out.
+    fn reduced(self) -> Self {
+        if self.mul % self.div != 0 {
+            return self;
+        }
+        Self { symbol: self.symbol, mul: self.mul / self.div, add: self.add.div_euclid(self.div), div: 1 }
+    }
+
     /// `floor((mul * self + add) / div)`; `None` when that is not affine (a multiple of a floored division)
     /// or overflows.
     pub fn affine(self, mul: i64, add: i64, div: i64) -> Option<Self> {
@@ -59,21 +67,13 @@ impl Dim {
             return Some(Self { symbol: None, mul: 0, add: value, div: 1 });
         }
         if self.div == 1 {
-            return Some(Self {
-                symbol: self.symbol,
-                mul: self.mul.checked_mul(mul)?,
-                add: self.add.checked_mul(mul)?.checked_add(add)?,
-                div,
-            });
+            let (mul, add) = (self.mul.checked_mul(mul)?, self.add.checked_mul(mul)?.checked_add(add)?);
+            return Some(Self { symbol: self.symbol, mul, add, div }.reduced());
         }
         // floor((floor(x / d) + a) / e) = floor((x + a d) / (d e)), which needs a factor of one.
         (mul == 1).then_some(())?;
-        Some(Self {
-            symbol: self.symbol,
-            mul: self.mul,
-            add: self.add.checked_add(add.checked_mul(self.div)?)?,
-            div: self.div.checked_mul(div)?,
-        })
+        let (add, div) = (self.add.checked_add(add.checked_mul(self.div)?)?, self.div.checked_mul(div)?);
+        Some(Self { symbol: self.symbol, mul: self.mul, add, div }.reduced())
     }
 
     /// Whether the value divides by `n` whatever the symbol is.
@@ -146,7 +146,8 @@ mod tests {
         let s = Dim::symbol(Symbol(0));
         assert!(s.affine(4, 8, 1).unwrap().is_multiple_of(4) && Dim::constant(12).is_multiple_of(4));
         assert!(!s.is_multiple_of(2) && !s.affine(4, 2, 1).unwrap().is_multiple_of(4));
-        assert!(!s.affine(8, 0, 2).unwrap().is_multiple_of(4) && !s.is_multiple_of(0));
+        assert!(!s.affine(8, 0, 3).unwrap().is_multiple_of(4) && !s.is_multiple_of(0));
+        assert!(s.affine(8, 0, 2).unwrap().is_multiple_of(4));
     }
 
     #[test]
@@ -155,6 +156,14 @@ mod tests {
         assert_eq!(s.affine(-1, 9, 1).unwrap().most(&[7]), 9);
         assert_eq!(s.affine(1, -3, 1).unwrap().most(&[7]), 4);
         assert_eq!(s.affine(1, -8, 1).unwrap().most(&[7]), 0);
+    }
+
+    #[test]
+    fn halving_what_was_doubled_gives_the_symbol() {
+        let s = Dim::symbol(Symbol(0));
+        let doubled = s.affine(2, 0, 1).unwrap();
+        assert_eq!(doubled.affine(1, 1, 2), Some(s));
+        assert_eq!(doubled.affine(1, -1, 2), s.affine(1, -1, 1));
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub mod step;
 pub use builder::GraphBuilder;
 pub use dim::{Dim, Symbol};
 pub use op::{
-    BinaryOp, CacheStart, ConvShape, Direction, KeyValues, Op, PadMode, Precision, RopeStyle, UnaryOp,
+    BinaryOp, CacheStart, ConvShape, Direction, KeyValues, Op, PadMode, Precision, RopeStyle,
+    TransposedShape, UnaryOp,
 };
 pub use step::StepRow;
 
@@ -103,6 +104,14 @@ pub enum WeightLayout {
     Conv {
         /// Kernel length.
         taps: usize,
+    },
+    /// File shape `[channels, rows, taps]` read as a matrix with columns ordered tap by tap:
+    /// `cols = taps * channels`.
+    ConvTransposed {
+        /// Kernel length.
+        taps: usize,
+        /// Stride it is used with: backends pack by phase.
+        stride: usize,
     },
     /// `cols` numbers, whatever their file shape; one row.
     Vector,

@@ -22,6 +22,9 @@ pub enum Precision {
 pub enum UnaryOp {
     /// `x / 2 * (1 + erf(x / sqrt 2))` (Hendrycks and Gimpel 2016).
     Gelu,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: the approximation of the same paper, which BERT's
+    /// descendants were trained with.
+    GeluTanh,
     /// `max(x, 0)`.
     Relu,
     /// `x` or `slope * x` below zero.
@@ -162,6 +165,34 @@ impl ConvShape {
     }
 }
 
+/// Geometry of a transposed convolution along the rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TransposedShape {
+    /// Kernel length in rows.
+    pub taps: usize,
+    /// Rows the window moves for each input row.
+    pub stride: usize,
+    /// Rows cut off in front.
+    pub trim_left: usize,
+    /// Rows cut off behind; PyTorch's padding less its output padding.
+    pub trim_right: usize,
+    /// 1, or the number of channels (depth-wise).
+    pub groups: usize,
+}
+
+impl TransposedShape {
+    /// A dense transposed convolution that keeps all rows.
+    pub fn new(taps: usize, stride: usize) -> Self {
+        Self { taps, stride, trim_left: 0, trim_right: 0, groups: 1 }
+    }
+
+    /// Output rows for `rows` input rows: `(rows - 1) * stride + taps`, less what is cut off.
+    pub fn out_rows(&self, rows: Dim) -> Option<Dim> {
+        let add = self.taps as i64 - self.stride as i64 - (self.trim_left + self.trim_right) as i64;
+        rows.affine(self.stride as i64, add, 1)
+    }
+}
+
 /// One operation. The comment gives its inputs and its output; `n` is the run-time row count.
 ///
 /// Token-wise ops see `slots * q` rows: row `i` belongs to slot `i / q`, the graph's slots being constant; the builder
@@ -208,12 +239,29 @@ pub enum Op {
         /// `[span - 1, c]`, recurrent, zero at the start.
         state: StateId,
     },
+    /// x `[n, c]` -> `[out_rows, m]`: row `t` of x adds `W[tap]^T x[t]` to output row `t * stride + tap - trim_left`
+    /// (Zeiler et al. 2010). Output rows that nothing is added to hold the bias.
+    ConvTranspose1d {
+        /// File layout `[c, m / groups, taps]`; with `groups == c` there is one output for each channel.
+        weight: Weight,
+        /// `[m]`.
+        bias: Option<Weight>,
+        /// Geometry.
+        shape: TransposedShape,
+    },
     /// x `[n, c]` -> `[n, c]`: `(x - mean) / sqrt(var + eps) * gain + bias` for each row (Ba et al. 2016).
     LayerNorm {
         /// `[c]`.
         gain: Weight,
         /// `[c]`.
         bias: Option<Weight>,
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// x `[n, c]`, gain `[1, c]`, bias `[1, c]` -> `[n, c]`: `(x - mean) / sqrt(var + eps) * gain + bias` with mean and
+    /// variance of each column over the real rows: instance norm (Ulyanov et al. 2016), whose gain and bias are
+    /// values so that a style may give them (AdaIN, Huang and Belongie 2017).
+    InstanceNorm {
         /// Added to the variance.
         eps: f32,
     },
@@ -229,6 +277,11 @@ pub enum Op {
     },
     /// x `[n, c]` -> `[n, c]`.
     Unary(UnaryOp),
+    /// x `[n, c]` -> `[n, c]`: `x + sin(alpha x)^2 / alpha` with one alpha for each column (Ziyin et al. 2020).
+    Snake {
+        /// `[c]`, none of them zero.
+        alpha: Weight,
+    },
     /// a `[n, c]`, b `[n, c]` or `[1, c]` (for all rows) or `[n, 1]` (for all columns) -> `[n, c]`.
     Binary(BinaryOp),
     /// x `[n, c]` -> `[n, c]`: adds row `start + j` of the table to row `j`; `start` as for a cache.
@@ -315,6 +368,11 @@ pub enum Op {
         /// Number of rows.
         rows: Dim,
     },
+    /// x `[n, c]` -> `[times * n, c]`: every row `times` times in turn (nearest-neighbour up-sampling).
+    RepeatRows {
+        /// How often.
+        times: usize,
+    },
     /// x `[n, c]` -> `[n, cols]`: columns `start .. start + cols` (a view: nothing is copied).
     Columns {
         /// First column.
@@ -353,9 +411,12 @@ impl Op {
             Self::Linear { .. } => "linear",
             Self::Conv1d { .. } => "conv1d",
             Self::Conv1dCarry { .. } => "conv1d_carry",
+            Self::ConvTranspose1d { .. } => "conv_transpose1d",
             Self::LayerNorm { .. } => "layer_norm",
+            Self::InstanceNorm { .. } => "instance_norm",
             Self::RmsNorm { .. } => "rms_norm",
             Self::Unary(_) => "unary",
+            Self::Snake { .. } => "snake",
             Self::Binary(_) => "binary",
             Self::AddPositions { .. } => "add_positions",
             Self::Rope { .. } => "rope",
@@ -367,6 +428,7 @@ impl Op {
             Self::Magnitude => "magnitude",
             Self::PadRows { .. } => "pad_rows",
             Self::SliceRows { .. } => "slice_rows",
+            Self::RepeatRows { .. } => "repeat_rows",
             Self::Columns { .. } => "columns",
             Self::ConcatColumns => "concat_columns",
             Self::LastRows => "last_rows",
@@ -376,16 +438,19 @@ impl Op {
     }
 
     /// Every name of the table; the op suite checks that it has a case for each.
-    pub const NAMES: [&'static str; 25] = [
+    pub const NAMES: [&'static str; 29] = [
         "embed",
         "step_tokens",
         "gather",
         "linear",
         "conv1d",
         "conv1d_carry",
+        "conv_transpose1d",
         "layer_norm",
+        "instance_norm",
         "rms_norm",
         "unary",
+        "snake",
         "binary",
         "add_positions",
         "rope",
@@ -397,6 +462,7 @@ impl Op {
         "magnitude",
         "pad_rows",
         "slice_rows",
+        "repeat_rows",
         "columns",
         "concat_columns",
         "last_rows",

@@ -226,9 +226,15 @@ fn evaluate(node: &Node, c: &mut Context<'_>) -> Option<Data> {
         Op::Conv1dCarry { weight, bias, shape, state } => {
             products::conv1d_carry(c, arg(0), *weight, *bias, shape, *state)
         }
+        Op::ConvTranspose1d { weight, bias, shape } => {
+            let out_rows = c.rows(node.output?);
+            products::conv_transpose1d(c, arg(0), *weight, *bias, shape, out_rows)
+        }
+        Op::InstanceNorm { eps } => rows::instance_norm(c, arg(0), arg(1), arg(2), *eps),
         Op::LayerNorm { gain, bias, eps } => rows::layer_norm(c, arg(0), *gain, *bias, *eps),
         Op::RmsNorm { gain, eps, group } => rows::rms_norm(c, arg(0), *gain, *eps, *group),
         Op::Unary(op) => Data::F(c.f(arg(0)).iter().map(|&x| rows::unary(*op, x)).collect()),
+        Op::Snake { alpha } => rows::snake(c, arg(0), *alpha),
         Op::Binary(op) => rows::binary(c, arg(0), arg(1), *op),
         Op::AddPositions { table, start } => rows::add_positions(c, arg(0), *table, *start),
         Op::Rope { head_dim, style, base } => rows::rope(c, arg(0), *head_dim, *style, *base),
@@ -247,6 +253,7 @@ fn evaluate(node: &Node, c: &mut Context<'_>) -> Option<Data> {
             let (start, rows) = (start.eval(c.lengths)?, rows.eval(c.lengths)?);
             Data::F(c.f(arg(0))[start * cols..(start + rows) * cols].to_vec())
         }
+        Op::RepeatRows { times } => rows::repeat(c, arg(0), *times),
         Op::Columns { start, cols } => rows::columns(c, arg(0), *start, *cols),
         Op::ConcatColumns => rows::concat(c, &node.inputs),
         Op::LastRows => rows::last_rows(c, arg(0)),

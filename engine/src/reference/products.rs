@@ -1,7 +1,7 @@
 //! Products with weights: linear layers, convolutions, recurrences.
 
 use super::{Context, Data};
-use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId, Value, Weight};
+use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId, TransposedShape, Value, Weight};
 
 /// The activations that a product really uses.
 fn activations(x: &[f32], cols: usize, precision: Precision) -> Vec<f64> {
@@ -92,6 +92,38 @@ pub(super) fn conv1d(
 ) -> Data {
     let first = shape.pad_left as i64;
     Data::F(correlate(c.f(x), c.cols(x), first, c.weight(weight), c.bias(bias), shape, out_rows))
+}
+
+pub(super) fn conv_transpose1d(
+    c: &Context<'_>,
+    x: Value,
+    weight: Weight,
+    bias: Option<Weight>,
+    shape: &TransposedShape,
+    out_rows: usize,
+) -> Data {
+    let (rows, channels) = (c.rows(x), c.cols(x));
+    let (x, w) = (c.f(x), c.weight(weight));
+    // One row of weights for each output: tap by tap, all channels or the output's own.
+    let per_group = channels / shape.groups;
+    let span = per_group * shape.taps;
+    let mut out = Vec::new();
+    for at in 0..out_rows {
+        for (m, w) in w.chunks_exact(span).enumerate() {
+            let mut sum = c.bias(bias).map_or(0.0, |b| f64::from(b[m]));
+            for t in 0..rows {
+                let Some(tap) = (at + shape.trim_left).checked_sub(t * shape.stride) else { break };
+                if tap < shape.taps {
+                    let first = if shape.groups == 1 { 0 } else { m };
+                    let x = &x[t * channels + first..][..per_group];
+                    let w = &w[tap * per_group..][..per_group];
+                    sum += x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w)).sum::<f64>();
+                }
+            }
+            out.push(sum as f32);
+        }
+    }
+    Data::F(out)
 }
 
 pub(super) fn conv1d_carry(

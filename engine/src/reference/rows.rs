@@ -48,11 +48,44 @@ pub(super) fn rms_norm(c: &Context<'_>, x: Value, gain: Weight, eps: f32, group:
     Data::F(out)
 }
 
+pub(super) fn instance_norm(c: &Context<'_>, x: Value, gain: Value, bias: Value, eps: f32) -> Data {
+    let (rows, cols) = (c.rows(x), c.cols(x));
+    let (gain, bias) = (c.f(gain), c.f(bias));
+    let mut out = vec![0.0; rows * cols];
+    for j in 0..cols {
+        let column: Vec<f64> = c.f(x).iter().skip(j).step_by(cols).map(|&v| f64::from(v)).collect();
+        let mean = column.iter().sum::<f64>() / rows as f64;
+        let var = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / rows as f64;
+        let inv = 1.0 / (var + f64::from(eps)).sqrt();
+        for (i, v) in column.iter().enumerate() {
+            out[i * cols + j] = ((v - mean) * inv * f64::from(gain[j]) + f64::from(bias[j])) as f32;
+        }
+    }
+    Data::F(out)
+}
+
+pub(super) fn snake(c: &Context<'_>, x: Value, alpha: Weight) -> Data {
+    let (cols, alpha) = (c.cols(x), c.weight(alpha));
+    let one = |(i, &v): (usize, &f32)| {
+        let (v, a) = (f64::from(v), f64::from(alpha[i % cols]));
+        (v + (a * v).sin().powi(2) / a) as f32
+    };
+    Data::F(c.f(x).iter().enumerate().map(one).collect())
+}
+
+pub(super) fn repeat(c: &Context<'_>, x: Value, times: usize) -> Data {
+    Data::F(c.f(x).chunks_exact(c.cols(x)).flat_map(|row| row.repeat(times)).collect())
+}
+
 /// The meaning of each unary op.
 pub(crate) fn unary(op: UnaryOp, x: f32) -> f32 {
     let d = f64::from(x);
     let y = match op {
         UnaryOp::Gelu => d / 2.0 * (1.0 + erf(d / std::f64::consts::SQRT_2)),
+        UnaryOp::GeluTanh => {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (d + 0.044_715 * d.powi(3));
+            d / 2.0 * (1.0 + inner.tanh())
+        }
         UnaryOp::Relu => d.max(0.0),
         UnaryOp::LeakyRelu(slope) => {
             if d < 0.0 {

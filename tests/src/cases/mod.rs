@@ -8,6 +8,7 @@
 //! | [`attention`] | caches, rotary embedding, attention |
 //! | [`recurrent`] | LSTM, carries, snapshots |
 //! | [`sample`] | drawing tokens |
+//! | [`synthesis`] | transposed convolutions, norms over rows, snakes |
 //! | [`programs`] | several ops together: lifetimes, shared states, run-time lengths with a carry |
 
 pub mod attention;
@@ -17,6 +18,7 @@ pub mod programs;
 pub mod recurrent;
 pub mod rows;
 pub mod sample;
+pub mod synthesis;
 
 use crate::case::Case;
 
@@ -29,6 +31,7 @@ pub fn all() -> Vec<Case> {
         attention::cases(),
         recurrent::cases(),
         sample::cases(),
+        synthesis::cases(),
         programs::cases(),
     ]
     .concat()

@@ -31,6 +31,7 @@ pub fn cases() -> Vec<Case> {
 fn unary(cases: &mut Vec<Case>) {
     let ops = [
         ("gelu", UnaryOp::Gelu, 6.0),
+        ("gelu_tanh", UnaryOp::GeluTanh, 6.0),
         ("relu", UnaryOp::Relu, 2.0),
         ("leaky_relu", UnaryOp::LeakyRelu(0.125), 2.0),
         ("silu", UnaryOp::Silu, 20.0),

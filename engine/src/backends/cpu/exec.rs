@@ -157,6 +157,14 @@ impl Exec<'_> {
                     let joined = self.joined_with_carry(node, shape);
                     self.depthwise(joined, self.out(node), 0, weights, bias.as_deref(), shape);
                 }
+                Work::ConvTransposed { phases, bias, shape } => {
+                    self.conv_transposed(node, phases, bias.as_ref(), shape);
+                }
+                Work::DepthwiseTransposed { weights, bias, shape } => {
+                    self.depthwise_transposed(node, weights, bias.as_deref(), shape);
+                }
+                Work::InstanceNorm { then, out } => self.instance_norm(node, then.then(), *out),
+                Work::Snake { factors } => self.activate(node, factors.then()),
                 Work::Norm { gain, bias } => self.norm(node, &gain.0, bias.as_deref().map(|b| &b.0[..])),
                 Work::AddPositions { table } => self.add_positions(node, &table.0),
                 Work::Rope { frequencies } => self.rope(node, frequencies),
@@ -254,6 +262,14 @@ impl Exec<'_> {
                     for i in 0..y.rows {
                         y.slice_mut(i).copy_from_slice(x.slice(start + i));
                     }
+                }
+                Op::RepeatRows { times } => {
+                    let (x, y) = (self.mat(arg(0)), self.out(node));
+                    self.each_row(x.rows, times * x.cols, |i| {
+                        for copy in 0..times {
+                            y.slice_mut(i * times + copy).copy_from_slice(x.slice(i));
+                        }
+                    });
                 }
                 Op::ConcatColumns => {
                     let y = self.out(node);

@@ -13,7 +13,7 @@ use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId};
 /// Multiply-adds that are worth a task of their own.
 const TASK: usize = 64 * 1024;
 
-fn bias_pointer(bias: Option<&Vector>) -> *const f32 {
+pub(super) fn bias_pointer(bias: Option<&Vector>) -> *const f32 {
     bias.map_or(std::ptr::null(), |b| b.0.as_ptr())
 }
 
@@ -208,22 +208,52 @@ impl Exec<'_> {
     /// # Safety
     /// As [`Exec::step`].
     pub(super) unsafe fn conv(&self, node: &Node, w: &FloatMatrix, bias: Option<&Vector>, shape: &ConvShape) {
-        let (x, out) = (self.mat(node.inputs[0]), self.out(node));
         // SAFETY: as `step`.
+        unsafe { self.conv_rows(self.mat(node.inputs[0]), self.out(node), 0, w, bias, shape) };
+    }
+
+    /// Rows `first ..` of a convolution with padding into the rows of `out`. Rows that see no padding read `x` where it
+    /// lies; for the few at the edges what they see is copied, with zeros, into scratch.
+    ///
+    /// # Safety
+    /// The rows exist; the scratch is good for the input rows of an edge.
+    pub(super) unsafe fn conv_rows(
+        &self,
+        x: Mat,
+        out: Mat,
+        first: usize,
+        w: &FloatMatrix,
+        bias: Option<&Vector>,
+        shape: &ConvShape,
+    ) {
+        let end = first + out.rows;
+        let inside = shape.pad_left.div_ceil(shape.stride);
+        let beyond = (x.rows + shape.pad_left + shape.stride).saturating_sub(shape.span()) / shape.stride;
+        let inside = inside.clamp(first, end);
+        let beyond = beyond.clamp(inside, end);
+        let rows_of = |from: usize, to: usize| Mat { p: out.row(from - first), rows: to - from, ..out };
+        // SAFETY: the caller's promise.
         unsafe {
-            if shape.pad_left == 0 && shape.pad_right == 0 {
-                self.conv_inside(x, out, w, bias, shape);
-                return;
+            if beyond > inside {
+                let skip = inside * shape.stride - shape.pad_left;
+                let seen = Mat { p: x.row(skip), rows: x.rows - skip, ..x };
+                self.conv_inside(seen, rows_of(inside, beyond), w, bias, shape);
             }
-            let rows = shape.pad_left + x.rows + shape.pad_right;
-            let padded = Mat { p: self.scratch.cast(), rows, cols: x.cols, stride: x.cols };
-            for i in 0..rows {
-                match i.checked_sub(shape.pad_left).filter(|&i| i < x.rows) {
-                    Some(from) => padded.slice_mut(i).copy_from_slice(x.slice(from)),
-                    None => padded.slice_mut(i).fill(0.0),
+            for (from, to) in [(first, inside), (beyond, end)] {
+                if from == to {
+                    continue;
                 }
+                let rows = (to - 1 - from) * shape.stride + shape.span();
+                let padded = Mat { p: self.scratch.cast(), rows, cols: x.cols, stride: x.cols };
+                for i in 0..rows {
+                    let at = (from * shape.stride + i).checked_sub(shape.pad_left);
+                    match at.filter(|&at| at < x.rows) {
+                        Some(at) => padded.slice_mut(i).copy_from_slice(x.slice(at)),
+                        None => padded.slice_mut(i).fill(0.0),
+                    }
+                }
+                self.conv_inside(padded, rows_of(from, to), w, bias, shape);
             }
-            self.conv_inside(padded, out, w, bias, shape);
         }
     }
 

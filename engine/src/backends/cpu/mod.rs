@@ -13,6 +13,7 @@
 //! additions in a fixed order.
 
 mod exec;
+mod exec_columns;
 mod exec_products;
 mod kernels;
 mod measure;

@@ -12,7 +12,7 @@ use half::f16;
 
 use super::memory::{ALIGN, Memory};
 use crate::backends::CompileErrorKind;
-use crate::backends::weights::plain_rows;
+use crate::backends::weights::{file_index, plain_rows};
 use crate::formats::blocks::k_scale_min;
 use crate::formats::{TensorType, TensorView};
 use crate::graph::{WeightLayout, WeightSpec};
@@ -66,14 +66,44 @@ impl FloatMatrix {
             place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| plain[r * cols + c]);
         } else {
             // 16-bit numbers are moved as they are; file bytes have no alignment.
-            let taps = if let WeightLayout::Conv { taps } = spec.layout { taps } else { 1 };
-            let channels = cols / taps;
             place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| {
-                let at = 2 * (r * cols + (c % channels) * taps + c / channels);
+                let at = 2 * file_index(spec, r, c);
                 u16::from_le_bytes([view.data[at], view.data[at + 1]])
             });
         }
         Ok(Self { ty, rows, cols, data })
+    }
+}
+
+/// A transposed convolution as a plain one: row `phase * out + o` of the matrix gives output channel `o` of every
+/// output row whose number, before trimming, is `phase` modulo the stride; its columns are the `taps / stride` newest
+/// input rows, oldest first.
+pub(crate) struct Phases {
+    pub(crate) matrix: FloatMatrix,
+    /// Input rows that each output row sees.
+    pub(crate) window: usize,
+}
+
+impl Phases {
+    /// Packs a weight of layout [`WeightLayout::ConvTransposed`].
+    pub(crate) fn pack(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Self, CompileErrorKind> {
+        let WeightLayout::ConvTransposed { taps, stride } = spec.layout else {
+            return Err(CompileErrorKind::WeightShape {
+                name: spec.name.clone(),
+                found: view.shape.clone(),
+                expected: "a transposed convolution".into(),
+            });
+        };
+        let plain = plain_rows(spec, view)?;
+        let (out, channels, window) = (spec.rows, spec.cols / taps, taps.div_ceil(stride));
+        let (rows, cols) = (stride * out, window * channels);
+        let mut data = reserve(checked(&[rows.div_ceil(TILE), TILE, cols, 4])?)?;
+        place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| {
+            let (phase, o) = (r / out, r % out);
+            let tap = phase + (window - 1 - c / channels) * stride;
+            if tap < taps { plain[o * spec.cols + tap * channels + c % channels] } else { 0.0_f32 }
+        });
+        Ok(Self { matrix: FloatMatrix { ty: FloatType::F32, rows, cols, data }, window })
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::kernels::attention::MAX_ROWS;
+use super::kernels::columns::{CHUNK_ROWS, Then};
 use super::kernels::int_product::IntRows;
-use super::pack::{FloatMatrix, IntMatrix, TILE, Vector};
+use super::pack::{FloatMatrix, IntMatrix, Phases, TILE, Vector};
 use crate::backends::weights::plain_rows;
 use crate::backends::{CompileError, CompileErrorKind, WeightSet};
 use crate::formats::{TensorSource, TensorType, blocks};
-use crate::graph::{ConvShape, Graph, KeyValues, Op, Precision, Value, Weight};
+use crate::graph::{ConvShape, Graph, KeyValues, Op, Precision, TransposedShape, UnaryOp, Value, Weight};
 
 /// A product's matrix.
 #[derive(Clone)]
@@ -64,6 +65,40 @@ impl FileRows {
     }
 }
 
+/// An activation's factors for each column.
+pub(super) struct SnakeFactors {
+    alpha: Arc<Vector>,
+    inverse: Vector,
+}
+
+impl SnakeFactors {
+    fn new(alpha: Arc<Vector>) -> Self {
+        let inverse = Vector(alpha.0.iter().map(|a| a.recip()).collect());
+        Self { alpha, inverse }
+    }
+
+    pub(super) fn then(&self) -> Then {
+        Then::Snake { alpha: self.alpha.0.as_ptr(), inverse: self.inverse.0.as_ptr() }
+    }
+}
+
+/// What is done to a norm's result before it is stored.
+pub(super) enum Activation {
+    None,
+    Leaky(f32),
+    Snake(SnakeFactors),
+}
+
+impl Activation {
+    pub(super) fn then(&self) -> Then {
+        match self {
+            Self::None => Then::Nothing,
+            Self::Leaky(slope) => Then::Leaky(*slope),
+            Self::Snake(factors) => factors.then(),
+        }
+    }
+}
+
 /// What the program does for one node or several joined ones.
 pub(super) enum Work {
     /// Products of one input.
@@ -94,6 +129,26 @@ pub(super) enum Work {
         weights: Arc<Vector>,
         bias: Option<Arc<Vector>>,
         shape: ConvShape,
+    },
+    /// The bias once for each phase.
+    ConvTransposed {
+        phases: Arc<Phases>,
+        bias: Option<Vector>,
+        shape: TransposedShape,
+    },
+    /// Weights `[phase][window][channels]`, taps of a phase from the last to the first.
+    DepthwiseTransposed {
+        weights: Vector,
+        bias: Option<Arc<Vector>>,
+        shape: TransposedShape,
+    },
+    /// Over columns, with the activation behind it that writes `out`.
+    InstanceNorm {
+        then: Activation,
+        out: Value,
+    },
+    Snake {
+        factors: SnakeFactors,
     },
     Norm {
         gain: Arc<Vector>,
@@ -169,17 +224,33 @@ fn vector(graph: &Graph, weights: &WeightSet, w: Weight) -> Result<Arc<Vector>, 
 /// Plans a graph.
 pub(super) fn plan(graph: &Graph, weights: &WeightSet) -> Result<Plan, CompileError> {
     let mut steps = Vec::with_capacity(graph.nodes.len());
-    let mut joined = vec![false; graph.nodes.len()];
+    // The node whose step does a node's work, when that is an earlier one.
+    let mut joined = vec![None; graph.nodes.len()];
     for node in 0..graph.nodes.len() {
-        let work = if joined[node] { Work::Nothing } else { work(graph, weights, node, &mut joined)? };
+        let work =
+            if joined[node].is_some() { Work::Nothing } else { work(graph, weights, node, &mut joined)? };
         steps.push(Step { node, work });
     }
-    let (places, arena) = place_values(graph);
+    let (places, arena) = place_values(graph, &joined);
     let (scratch, worker_scratch) = scratch(graph, &steps);
     Ok(Plan { steps, places, arena, scratch, worker_scratch })
 }
 
-fn work(graph: &Graph, weights: &WeightSet, node: usize, joined: &mut [bool]) -> Result<Work, CompileError> {
+/// The node behind `node` when it alone uses what `node` computes.
+fn only_user(graph: &Graph, node: usize) -> Option<(usize, &Op)> {
+    let out = graph.nodes[node].output?;
+    let users = graph.nodes.iter().filter(|n| n.inputs.contains(&out)).count();
+    let next = graph.nodes.get(node + 1).filter(|n| n.inputs == [out])?;
+    let kept = graph.outputs.iter().any(|(_, v)| *v == out);
+    (users == 1 && !kept).then_some((node + 1, &next.op))
+}
+
+fn work(
+    graph: &Graph,
+    weights: &WeightSet,
+    node: usize,
+    joined: &mut [Option<usize>],
+) -> Result<Work, CompileError> {
     let opt = |w: Option<Weight>| w.map(|w| vector(graph, weights, w)).transpose();
     let n = &graph.nodes[node];
     Ok(match n.op {
@@ -196,7 +267,7 @@ fn work(graph: &Graph, weights: &WeightSet, node: usize, joined: &mut [bool]) ->
                     bias: opt(*bias)?,
                     out,
                 });
-                joined[other] = true;
+                joined[other] = Some(node);
             }
             Work::Linear { members, precision }
         }
@@ -243,6 +314,36 @@ fn work(graph: &Graph, weights: &WeightSet, node: usize, joined: &mut [bool]) ->
                 }
             }
         }
+        Op::ConvTranspose1d { weight, bias, shape } => {
+            let spec = &graph.weights[weight.index()];
+            let bias = opt(bias)?;
+            if shape.groups == 1 {
+                let phases = weights.get_or_pack(&graph.name, spec, |view| Phases::pack(spec, view))?;
+                let bias = bias.map(|b| Vector(b.0.repeat(shape.stride)));
+                Work::ConvTransposed { phases, bias, shape }
+            } else {
+                let plain = vector(graph, weights, weight)?;
+                let weights = phase_taps(&plain.0, spec.rows, &shape);
+                Work::DepthwiseTransposed { weights, bias, shape }
+            }
+        }
+        Op::InstanceNorm { .. } => {
+            let then = match only_user(graph, node) {
+                Some((user, Op::Unary(UnaryOp::LeakyRelu(slope)))) => Some((user, Activation::Leaky(*slope))),
+                Some((user, Op::Snake { alpha })) => {
+                    let factors = SnakeFactors::new(vector(graph, weights, *alpha)?);
+                    Some((user, Activation::Snake(factors)))
+                }
+                _ => None,
+            };
+            let (at, then) = then.unwrap_or((node, Activation::None));
+            if at != node {
+                joined[at] = Some(node);
+            }
+            // The builder gives both ops an output.
+            Work::InstanceNorm { then, out: graph.nodes[at].output.unwrap_or(n.inputs[0]) }
+        }
+        Op::Snake { alpha } => Work::Snake { factors: SnakeFactors::new(vector(graph, weights, alpha)?) },
         Op::LayerNorm { gain, bias, .. } => {
             Work::Norm { gain: vector(graph, weights, gain)?, bias: opt(bias)? }
         }
@@ -271,8 +372,22 @@ fn work(graph: &Graph, weights: &WeightSet, node: usize, joined: &mut [bool]) ->
     })
 }
 
+/// The taps of a depth-wise transposed convolution `[channels][taps]` as [`Work::DepthwiseTransposed`] has them.
+fn phase_taps(plain: &[f32], channels: usize, shape: &TransposedShape) -> Vector {
+    let window = shape.taps.div_ceil(shape.stride);
+    let mut out = Vec::with_capacity(shape.stride * window * channels);
+    for phase in 0..shape.stride {
+        for j in 0..window {
+            let tap = phase + (window - 1 - j) * shape.stride;
+            let one = |c| if tap < shape.taps { plain[c * shape.taps + tap] } else { 0.0 };
+            out.extend((0..channels).map(one));
+        }
+    }
+    Vector(out)
+}
+
 /// Gives every value a place: values that are never alive together share memory.
-fn place_values(graph: &Graph) -> (Vec<Place>, usize) {
+fn place_values(graph: &Graph, joined: &[Option<usize>]) -> (Vec<Place>, usize) {
     let bases: Vec<(usize, usize)> = (0..graph.values.len())
         .map(|i| {
             let (base, column) = graph.base_of(Value(i as u32));
@@ -286,18 +401,12 @@ fn place_values(graph: &Graph) -> (Vec<Place>, usize) {
     for (_, v) in &graph.inputs {
         first[bases[v.index()].0] = 0;
     }
-    // A joined product writes its output at the first member's step, so outputs live from there.
-    let mut group_start = 0;
+    // What is joined is written at the leading node's step, so it lives from there.
     for (i, node) in graph.nodes.iter().enumerate() {
-        let joins = i > 0
-            && matches!((&graph.nodes[group_start].op, &node.op), (Op::Linear { .. }, Op::Linear { .. }))
-            && graph.nodes[group_start].inputs == node.inputs;
-        if !joins {
-            group_start = i;
-        }
+        let start = joined[i].unwrap_or(i);
         for v in node.inputs.iter().chain(&node.output) {
             let base = bases[v.index()].0;
-            first[base] = first[base].min(group_start);
+            first[base] = first[base].min(start);
             last[base] = last[base].max(i);
         }
     }
@@ -334,6 +443,11 @@ fn place_values(graph: &Graph) -> (Vec<Place>, usize) {
     (bases.iter().map(place).collect(), arena)
 }
 
+/// Input rows that a convolution copies at one edge, zeros included, at most.
+fn edge_rows(shape: &ConvShape) -> usize {
+    shape.pad_left.max(shape.pad_right) + shape.span() + shape.stride
+}
+
 /// Bytes of shared scratch and floats of each worker's.
 fn scratch(graph: &Graph, steps: &[Step]) -> (usize, usize) {
     let (mut shared, mut worker) = (0, 0);
@@ -346,9 +460,14 @@ fn scratch(graph: &Graph, steps: &[Step]) -> (usize, usize) {
             (Work::Linear { precision: Precision::Int8, .. }, _) => {
                 IntRows::bytes(rows, cols) + floats(rows * cols)
             }
-            (Work::Conv { shape, .. } | Work::Depthwise { shape, .. }, _) => {
-                floats((rows + shape.pad_left + shape.pad_right) * cols)
+            (Work::Conv { shape, .. } | Work::Depthwise { shape, .. }, _) => floats(edge_rows(shape) * cols),
+            (Work::ConvTransposed { phases, shape, .. }, _) => {
+                // Rows at the edges of the input, and super-rows of which only a part is kept.
+                let trimmed = (shape.trim_left + shape.trim_right).div_ceil(shape.stride);
+                let partial = trimmed + phases.window + 2;
+                floats(4 * phases.window * cols) + floats(partial * phases.matrix.rows)
             }
+            (Work::InstanceNorm { .. }, _) => floats((2 * rows.div_ceil(CHUNK_ROWS) + 2) * cols),
             (Work::ConvCarry { shape, .. } | Work::DepthwiseCarry { shape, .. }, _) => {
                 floats((rows + shape.span()) * cols)
             }

@@ -175,6 +175,7 @@ fn unary_code(op: UnaryOp) -> (u32, f32, f32) {
         UnaryOp::Sqrt => (7, 0.0, 0.0),
         UnaryOp::Sin => (8, 0.0, 0.0),
         UnaryOp::Affine { scale, offset } => (9, scale, offset),
+        UnaryOp::GeluTanh => (10, 0.0, 0.0),
     }
 }
 

@@ -157,6 +157,8 @@ fn unary(t: Thread) {
         case 6u: { y = exp_(v); }
         case 7u: { y = sqrt(max(v, 0.0)); }
         case 8u: { y = sin_(v); }
+        // (1 + tanh y) / 2 is the sigmoid of 2 y.
+        case 10u: { y = v * sigmoid_(clamp(1.595769 * v * (1.0 + 0.044715 * v * v), -80.0, 80.0)); }
         default: { y = pf(8u) * v + pf(9u); }
     }
     store(p(Y) + at, y);

@@ -39,6 +39,12 @@ impl Kernel for Unary {
                     let e = erf::<S>(S::mul(x, S::splat(std::f32::consts::FRAC_1_SQRT_2)));
                     S::fma(half, e, half)
                 }),
+                UnaryOp::GeluTanh => self.map::<S>(|x| {
+                    // (1 + tanh y) / 2 is the sigmoid of 2 y.
+                    let cubic = S::fma(S::mul(x, x), S::splat(0.044_715), S::splat(1.0));
+                    let twice = S::mul(S::mul(x, cubic), S::splat(1.595_769));
+                    S::mul(x, sigmoid::<S>(twice))
+                }),
                 UnaryOp::Relu => self.map::<S>(|x| S::max(x, S::zero())),
                 UnaryOp::LeakyRelu(slope) => self.map::<S>(|x| {
                     S::add(S::max(x, S::zero()), S::mul(S::min(x, S::zero()), S::splat(slope)))
