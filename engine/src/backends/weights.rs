@@ -154,6 +154,12 @@ impl MemoryTensors {
         Ok(())
     }
 
+    /// The tensors whose name `first` accepts, and the others: programs that need only one half keep only that alive.
+    pub fn partition(self, first: impl Fn(&str) -> bool) -> [Self; 2] {
+        let (a, b) = self.tensors.into_iter().partition(|(name, _)| first(name));
+        [a, b].map(|tensors| Self { tensors })
+    }
+
     /// Adds an f32 tensor.
     ///
     /// # Errors

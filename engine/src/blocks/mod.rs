@@ -3,7 +3,9 @@
 //! A block takes the builder and names of weights in the file's own words, so that a model file reads like the
 //! paper and two models never paste the same attention twice.
 
-use crate::graph::{BinaryOp, CacheStart, GraphBuilder, KeyValues, Precision, StateType, UnaryOp, Value};
+use crate::graph::{
+    BinaryOp, CacheStart, Direction, GraphBuilder, KeyValues, Precision, StateType, UnaryOp, Value,
+};
 
 /// A layer's weights: matrix, bias, and the arithmetic that fits the matrix's type.
 #[derive(Clone, Debug)]
@@ -71,4 +73,14 @@ pub fn gelu_mlp(g: &mut GraphBuilder, x: Value, [up, down]: [&Dense; 2], inner: 
     let up = up.apply(g, x, inner);
     let act = g.unary(up, UnaryOp::Gelu);
     down.apply(g, act, out)
+}
+
+/// A layer of PyTorch's two-way LSTM: `[n, 2 hidden]`, the forward direction first.
+pub fn bidirectional_lstm(g: &mut GraphBuilder, x: Value, name: &str, hidden: usize) -> Value {
+    let both = [("", Direction::Forward), ("_reverse", Direction::Backward)].map(|(suffix, direction)| {
+        let names =
+            ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(|p| format!("{name}.{p}_l0{suffix}"));
+        g.lstm(x, names.each_ref().map(String::as_str), hidden, direction, None)
+    });
+    g.concat_columns(&both)
 }

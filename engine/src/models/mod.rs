@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | [`silero`] | Silero VAD v6, safetensors | where speech is |
 //! | [`whisper`] | Whisper, CTranslate2 | speech to text |
+//! | [`kokoro`] | Kokoro 82M, ONNX | speech |
 //! | [`llama`] | Qwen2.5, Qwen3, SmolLM2, Llama; GGUF | writing the reply |
 
+pub mod kokoro;
 pub mod llama;
 pub mod silero;
 pub mod whisper;
