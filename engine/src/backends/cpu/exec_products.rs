@@ -13,6 +13,9 @@ use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId};
 /// Multiply-adds that are worth a task of their own.
 const TASK: usize = 64 * 1024;
 
+/// Most rows of one task: what it reads of them stays in the second-level cache while it goes through the panels.
+const ROWS: usize = 256;
+
 pub(super) fn bias_pointer(bias: Option<&Vector>) -> *const f32 {
     bias.map_or(std::ptr::null(), |b| b.0.as_ptr())
 }
@@ -133,7 +136,7 @@ impl Exec<'_> {
         let columns = 2;
         let column_tasks = tiles.div_ceil(columns);
         let row_chunks = (threads * 4).div_ceil(column_tasks).min(p.rows.div_ceil(8)).max(1);
-        let rows = p.rows.div_ceil(row_chunks).next_multiple_of(8);
+        let rows = p.rows.div_ceil(row_chunks).next_multiple_of(8).min(ROWS);
         let row_chunks = p.rows.div_ceil(rows);
         let shared = SharedProduct(p);
         self.device.pool.run(column_tasks * row_chunks, &|task, _| {
