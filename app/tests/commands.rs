@@ -53,6 +53,11 @@ fn smollm_equals_its_reference() {
 }
 
 #[test]
+fn kokoro_equals_its_reference() {
+    check("kokoro-82m");
+}
+
+#[test]
 fn two_spoken_questions_are_one_conversation_with_a_report() {
     let folder = tempfile::tempdir().expect("a folder for the report");
     let report = folder.path().join("report.json");

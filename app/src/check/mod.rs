@@ -4,6 +4,7 @@
 //! are the verified files of the cache, so a row that misses its limit means that this engine is wrong.
 
 mod clips;
+mod kokoro;
 mod llama;
 mod silero;
 mod whisper;
@@ -41,8 +42,8 @@ impl Row {
 }
 
 /// Names of the models that have references.
-pub(crate) const MODELS: [&str; 5] =
-    ["silero-vad-v6", "whisper-base", "whisper-tiny.en", "qwen2.5-coder-0.5b", "smollm2-135m"];
+pub(crate) const MODELS: [&str; 6] =
+    ["silero-vad-v6", "whisper-base", "whisper-tiny.en", "qwen2.5-coder-0.5b", "smollm2-135m", "kokoro-82m"];
 
 /// Compares one model.
 pub(crate) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
@@ -50,6 +51,7 @@ pub(crate) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
         "silero-vad-v6" => silero::check(backend),
         "whisper-base" | "whisper-tiny.en" => whisper::check(model, backend),
         "qwen2.5-coder-0.5b" | "smollm2-135m" => llama::check(model, backend),
+        "kokoro-82m" => kokoro::check(backend),
         other => anyhow::bail!("there is no reference for {other}; known: {}", MODELS.join(", ")),
     }
 }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::Cpu;
+use repartee_engine::models::kokoro::SpeakOptions;
 use repartee_engine::models::llama::{Llama, Sampling};
 use repartee_engine::models::silero::CHUNK_SAMPLES;
 use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper, short_context};
@@ -33,8 +34,8 @@ pub(crate) struct BenchArgs {
     clip: Option<PathBuf>,
 }
 
-const MODELS: [&str; 5] =
-    ["silero-vad-v6", "whisper-tiny.en", "whisper-base", "smollm2-135m", "qwen2.5-coder-0.5b"];
+const MODELS: [&str; 6] =
+    ["silero-vad-v6", "whisper-tiny.en", "whisper-base", "smollm2-135m", "qwen2.5-coder-0.5b", "kokoro-82m"];
 
 /// Median of `repeats` runs after one that is not counted.
 fn median(repeats: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
@@ -66,6 +67,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
             "silero-vad-v6" => silero(&args)?,
             "whisper-base" | "whisper-tiny.en" => whisper(name, &args, backend.as_ref())?,
             "qwen2.5-coder-0.5b" | "smollm2-135m" => llama(name, &args, backend.as_ref(), read)?,
+            "kokoro-82m" => kokoro(&args, backend.as_ref())?,
             other => anyhow::bail!("{other} cannot be timed; known: {}", MODELS.join(", ")),
         };
         lines.iter().for_each(|line| println!("{line}"));
@@ -177,6 +179,42 @@ fn llama(name: &str, args: &BenchArgs, backend: &dyn Backend, read: f64) -> Resu
     if args.ops {
         lines.push("  one step:".into());
         lines.extend(ops(&llama.profile()?));
+    }
+    Ok(lines)
+}
+
+/// Phonemes of 2.15 s and of 4.1 s of speech.
+const SENTENCES: [(&str, &str); 2] = [
+    ("short", "ʃˈʊɹ, ˌI kæn dˈu ðæt fɔɹ ju."),
+    ("medium", "ðə wˈɛðəɹ lˈʊks klˈɪɹ tədˈA, wɪð ɐ hˈI ʌv əɹˈWnd twˈɛnti dəɡɹˈiz."),
+];
+
+fn kokoro(args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
+    let mut kokoro = setup::kokoro(backend)?;
+    let voice = setup::voice("af_heart")?;
+    let options = SpeakOptions::default();
+    let mut lines = Vec::new();
+    for (name, phonemes) in SENTENCES {
+        let tokens = kokoro.tokens(phonemes);
+        let style = voice.style(tokens.len());
+        let mut samples = 0;
+        let time = median(args.repeats, || {
+            samples = kokoro.speak(&tokens, style, &options)?.len();
+            Ok(())
+        })?;
+        let secs = samples as f64 / 24_000.0;
+        let factor = secs / time.as_secs_f64();
+        lines.push(format!(
+            "kokoro-82m, {name}, {} tokens, {secs:.2} s of speech: {:.1} ms, {factor:.2} times real time",
+            tokens.len(),
+            ms(time)
+        ));
+    }
+    if args.ops {
+        kokoro.set_profiling(true);
+        let tokens = kokoro.tokens(SENTENCES[0].1);
+        kokoro.speak(&tokens, voice.style(tokens.len()), &options)?;
+        lines.extend(ops(&kokoro.trace().op_ns));
     }
     Ok(lines)
 }

@@ -11,6 +11,7 @@ use repartee_engine::backends::cpu::{Cpu, CpuOptions};
 use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
 use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
+use repartee_engine::models::kokoro::{Kokoro, Voice};
 use repartee_engine::models::llama::{Llama, LlamaOptions};
 use repartee_engine::models::silero::{RATE_HZ, SileroVad};
 use repartee_engine::models::whisper::Whisper;
@@ -94,6 +95,27 @@ pub(crate) fn llama(model: &str, backend: &dyn Backend, context: usize) -> Resul
     let file = Gguf::open(repartee_models::resolve(model, &weights.name)?)?;
     let loaded = Llama::load(&Arc::new(file), backend, LlamaOptions { context });
     loaded.with_context(|| format!("cannot load {model}"))
+}
+
+/// The speech model.
+pub(crate) fn kokoro(backend: &dyn Backend) -> Result<Kokoro> {
+    let file = |name| repartee_models::resolve("kokoro-82m", name);
+    let loaded = Kokoro::load(file("kokoro-v1.0.int8.onnx")?, file("vocab.json")?, backend);
+    loaded.context("cannot load kokoro-82m")
+}
+
+/// A voice by name, or a blend: `af_heart:2+bm_george`.
+pub(crate) fn voice(names: &str) -> Result<Voice> {
+    let mut parts = Vec::new();
+    for part in names.split('+') {
+        let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
+        let weight: f32 =
+            weight.trim().parse().with_context(|| format!("{weight:?} is no weight of a blend"))?;
+        let file = repartee_models::resolve("kokoro-voices", &format!("{}.bin", name.trim()))
+            .with_context(|| format!("there is no voice {:?}", name.trim()))?;
+        parts.push((Voice::open(file)?, weight));
+    }
+    Ok(Voice::blend(&parts)?)
 }
 
 /// A recording as mono samples at 16 kHz.
