@@ -5,7 +5,9 @@
 //! | [`listen`] | samples | where utterances start, pause and end |
 //! | [`transcribe`] | an utterance | text |
 //! | [`reply`] | a conversation | the answer, piece by piece |
+//! | [`speak`] | phonemes of a clause | its sound |
 
 pub mod listen;
 pub mod reply;
+pub mod speak;
 pub mod transcribe;
