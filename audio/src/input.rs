@@ -1,21 +1,22 @@
-//! The input path, without a device: callback, ring, reader, and the check for lost samples.
+//! The input path, without a device: callback, ring, reader.
 //!
 //! ```text
 //! device ─▶ InputCallback ─▶ ring (2 s) ─▶ InputReader ─▶ echo canceller, VAD, recogniser
 //!            to mono, counts                resamples to 16 kHz
 //! ```
 //!
-//! Sound systems lose samples without telling. [`LossMeter`] compares what came with the clock: a
-//! stream may jitter and its clock may drift, but when samples go missing, everything after them
-//! comes too early for its number.
+//! The callback also holds its counts against the clock ([`crate::clock`]): sound systems lose samples
+//! without telling, and some devices run at another rate than they say. The reader follows
+//! the real rate by itself; [`InputWatch`] tells whoever looks after the device.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ringbuf::traits::{Consumer, Observer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
 use crate::AudioError;
+use crate::clock::{LossMeter, RateMeter};
 use crate::resample::StreamResampler;
 
 /// Seconds of sound the ring holds: what the program may be away for before it misses words.
@@ -25,12 +26,21 @@ const RING_SECS: usize = 2;
 struct Shared {
     taken: AtomicU64,
     overflowed: AtomicU64,
+    lost: AtomicU64,
+    real_hz: AtomicU32,
+    zeros: AtomicU64,
 }
 
 /// What the device calls with sound. Copies and counts only.
 pub struct InputCallback {
     shared: Arc<Shared>,
     producer: HeapProd<f32>,
+    rate: RateMeter,
+    loss: LossMeter,
+    /// Lost by the clock, if the rate is what it is thought to be.
+    suspected: u64,
+    taken: u64,
+    zeros: u64,
 }
 
 /// Gives the sound to the program, mono at its own rate.
@@ -38,8 +48,29 @@ pub struct InputReader {
     shared: Arc<Shared>,
     consumer: HeapCons<f32>,
     resampler: StreamResampler,
+    device_hz: u32,
+    target_hz: u32,
     /// Pieces on their way from the ring to the resampler.
     block: Vec<f32>,
+}
+
+/// Tells how a stream fares; for whoever looks after the device. Clones look at the same stream.
+#[derive(Clone)]
+pub struct InputWatch {
+    shared: Arc<Shared>,
+}
+
+/// Counts of a stream since it was made, in samples at the device's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InputCounters {
+    /// Given to the callback.
+    pub taken_samples: u64,
+    /// Of these, found the ring full: the program was away for more than two seconds.
+    pub overflowed_samples: u64,
+    /// Never given to the callback, by the clock.
+    pub lost_samples: u64,
+    /// The last so many were exactly zero in all channels: a muted or dead microphone; the others have noise.
+    pub zero_samples: u64,
 }
 
 /// Makes an input for a device at `device_hz` and a program that works at `target_hz`.
@@ -48,10 +79,19 @@ pub struct InputReader {
 /// [`AudioError::UnsupportedRate`] for a rate that is not converted.
 pub fn new(device_hz: u32, target_hz: u32) -> Result<(InputCallback, InputReader), AudioError> {
     let resampler = StreamResampler::new(device_hz, target_hz)?;
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(Shared { real_hz: AtomicU32::new(device_hz), ..Shared::default() });
     let (producer, consumer) = HeapRb::new(device_hz as usize * RING_SECS).split();
-    let callback = InputCallback { shared: shared.clone(), producer };
-    Ok((callback, InputReader { shared, consumer, resampler, block: vec![0.0; 1024] }))
+    let callback = InputCallback {
+        shared: shared.clone(),
+        producer,
+        rate: RateMeter::new(device_hz),
+        loss: LossMeter::new(device_hz),
+        suspected: 0,
+        taken: 0,
+        zeros: 0,
+    };
+    let reader = InputReader { shared, consumer, resampler, device_hz, target_hz, block: vec![0.0; 1024] };
+    Ok((callback, reader))
 }
 
 impl InputCallback {
@@ -60,24 +100,65 @@ impl InputCallback {
     pub fn take<T: Copy>(&mut self, frames: &[T], channels: usize, convert: impl Fn(T) -> f32) {
         let channels = channels.max(1);
         let scale = 1.0 / channels as f32;
+        let count = frames.len() / channels;
+        let mut zeros = self.zeros;
         let mono = frames.chunks_exact(channels).map(|frame| {
+            let (mut sum, mut is_zero) = (0.0f32, true);
+            for sample in frame {
+                let sample = convert(*sample);
+                sum += sample;
+                is_zero &= sample == 0.0;
+            }
+            zeros = if is_zero { zeros + 1 } else { 0 };
             // What is no number would stay in filters for ever.
-            let sum: f32 = frame.iter().map(|sample| convert(*sample)).sum();
             if sum.is_finite() { sum * scale } else { 0.0 }
         });
-        let count = frames.len() / channels;
         let stored = self.producer.push_iter(mono);
-        self.shared.taken.fetch_add(count as u64, Ordering::Relaxed);
-        self.shared.overflowed.fetch_add((count - stored) as u64, Ordering::Relaxed);
+        self.zeros = zeros;
+        self.taken += count as u64;
+        self.shared.zeros.store(zeros, Ordering::Relaxed);
+        self.shared.taken.store(self.taken, Ordering::Relaxed);
+        if stored < count {
+            self.shared.overflowed.fetch_add((count - stored) as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// [`take`](Self::take) for a stream that runs: `now_ns` on a monotonic clock is when the frames came,
+    /// and shows what was lost before them and at which rate they really come.
+    pub fn deliver<T: Copy>(
+        &mut self,
+        now_ns: u64,
+        frames: &[T],
+        channels: usize,
+        convert: impl Fn(T) -> f32,
+    ) {
+        self.take(frames, channels, convert);
+        if let Some(real_hz) = self.rate.observe(now_ns, self.taken) {
+            // What seemed lost was the difference of the rates.
+            self.suspected = 0;
+            self.loss = LossMeter::new(real_hz);
+            self.shared.real_hz.store(real_hz, Ordering::Release);
+        }
+        self.suspected += self.loss.observe(now_ns, self.taken);
+        if self.suspected > 0 && !self.rate.is_in_doubt() {
+            self.shared.lost.fetch_add(self.suspected, Ordering::Relaxed);
+            self.suspected = 0;
+        }
     }
 }
 
 impl InputReader {
-    /// Appends everything that has come to `out`, at the program's rate. Does not wait.
+    /// Appends everything that has come to `out`, at the program's rate. Does not wait. When the device was
+    /// found to run at another rate than it said, the conversion changes with it.
     ///
     /// # Errors
     /// [`AudioError::Resample`], a defect.
     pub fn read(&mut self, out: &mut Vec<f32>) -> Result<(), AudioError> {
+        let real_hz = self.shared.real_hz.load(Ordering::Acquire);
+        if real_hz != self.device_hz {
+            self.resampler = StreamResampler::new(real_hz, self.target_hz)?;
+            self.device_hz = real_hz;
+        }
         loop {
             let count = self.consumer.pop_slice(&mut self.block);
             if count == 0 {
@@ -87,14 +168,9 @@ impl InputReader {
         }
     }
 
-    /// Samples at the device's rate that the callback was given.
-    pub fn taken_samples(&self) -> u64 {
-        self.shared.taken.load(Ordering::Relaxed)
-    }
-
-    /// Of these, samples that found the ring full: the program was too slow.
-    pub fn overflowed_samples(&self) -> u64 {
-        self.shared.overflowed.load(Ordering::Relaxed)
+    /// Looks after the same stream.
+    pub fn watch(&self) -> InputWatch {
+        InputWatch { shared: self.shared.clone() }
     }
 
     /// Samples at the device's rate that wait in the ring.
@@ -108,69 +184,27 @@ impl InputReader {
     }
 }
 
-/// Finds lost samples by comparing counts with a clock.
-///
-/// Arrival is late by a jitter that is never negative; the earliest arrival in a window of a second shows
-/// how far the stream has really come. Between two windows that moves by drift (a few hundred millionths), by a loss
-/// at once and for good.
-#[derive(Debug, Clone)]
-pub struct LossMeter {
-    rate_hz: u32,
-    /// Of the window: where it began, and the smallest lag in it.
-    window: Option<(u64, f64)>,
-    /// Smallest lag of the window before, in samples.
-    baseline: Option<f64>,
-    lost_samples: u64,
-}
-
-const WINDOW_NS: u64 = 1_000_000_000;
-/// Smallest loss that is told: above it no drift or scheduling noise reaches in a second (3 ms are 3000
-/// millionths).
-const MIN_LOSS_MS: f64 = 3.0;
-
-impl LossMeter {
-    /// A meter for a stream of `rate_hz`.
-    pub fn new(rate_hz: u32) -> Self {
-        Self { rate_hz: rate_hz.max(1), window: None, baseline: None, lost_samples: 0 }
-    }
-
-    /// `taken` samples have come until `now_ns` on a monotonic clock. Call it at each delivery, or often.
-    /// Gives the samples found lost just now, usually 0.
-    pub fn observe(&mut self, now_ns: u64, taken: u64) -> u64 {
-        let expected = now_ns as f64 * 1e-9 * f64::from(self.rate_hz);
-        let lag = expected - taken as f64;
-        let Some((since_ns, smallest)) = &mut self.window else {
-            self.window = Some((now_ns, lag));
-            return 0;
-        };
-        *smallest = smallest.min(lag);
-        if now_ns.saturating_sub(*since_ns) < WINDOW_NS {
-            return 0;
+impl InputWatch {
+    /// The counts so far.
+    pub fn counters(&self) -> InputCounters {
+        InputCounters {
+            taken_samples: self.shared.taken.load(Ordering::Relaxed),
+            overflowed_samples: self.shared.overflowed.load(Ordering::Relaxed),
+            lost_samples: self.shared.lost.load(Ordering::Relaxed),
+            zero_samples: self.shared.zeros.load(Ordering::Relaxed),
         }
-        let smallest = *smallest;
-        self.window = None;
-        let moved = self.baseline.map_or(0.0, |baseline| smallest - baseline);
-        self.baseline = Some(smallest);
-        let lost =
-            if moved * 1000.0 >= MIN_LOSS_MS * f64::from(self.rate_hz) { moved.round() as u64 } else { 0 };
-        self.lost_samples += lost;
-        lost
     }
 
-    /// All samples found lost so far.
-    pub fn lost_samples(&self) -> u64 {
-        self.lost_samples
-    }
-
-    /// The stream was rebuilt: its count starts anew, what was lost before stays counted.
-    pub fn restart(&mut self) {
-        self.window = None;
-        self.baseline = None;
+    /// The rate at which samples come, in Hz: what the device said until the clock shows another.
+    pub fn real_hz(&self) -> u32 {
+        self.shared.real_hz.load(Ordering::Acquire)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::f32::consts::TAU;
+
     use super::*;
 
     #[test]
@@ -187,7 +221,8 @@ mod tests {
             assert!(out.len() >= 1_400 && out.len() <= 1_600, "{}", out.len());
             let expected = 12_000.0 / 32_768.0 / channels as f32;
             assert!((out[1_000] - expected).abs() < 1e-3, "{channels}: {}", out[1_000]);
-            assert_eq!((reader.taken_samples(), reader.overflowed_samples()), (4_800, 0));
+            let counters = reader.watch().counters();
+            assert_eq!((counters.taken_samples, counters.overflowed_samples), (4_800, 0));
         }
     }
 
@@ -197,7 +232,7 @@ mod tests {
         for _ in 0..210 {
             callback.take(&[0.25f32; 160], 1, |sample| sample);
         }
-        assert_eq!(reader.overflowed_samples(), 1_600);
+        assert_eq!(reader.watch().counters().overflowed_samples, 1_600);
         assert_eq!(reader.waiting_samples(), 32_000);
         let mut out = Vec::new();
         reader.read(&mut out).unwrap();
@@ -208,41 +243,59 @@ mod tests {
         assert_eq!(out, [0.0, 1.0]);
     }
 
-    /// A stream of 10 ms blocks whose clock runs fast by `drift`, delivered up to 9 ms late.
-    fn lost_of(drift: f64, losses: &[(u64, u64)], jitter_ms: u64) -> u64 {
-        let mut meter = LossMeter::new(48_000);
-        let (mut taken, mut noise) = (0u64, 1u64);
-        for block in 1..6_000u64 {
-            let lost = losses.iter().filter(|(at, _)| *at == block).map(|(_, samples)| samples).sum::<u64>();
-            taken += 480 - lost.min(480);
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let late_ns = (noise >> 33) % (jitter_ms * 1_000_000 + 1);
-            let now_ns = (block as f64 * 10_000_000.0 / (1.0 + drift)) as u64 + late_ns;
-            meter.observe(now_ns, taken);
+    /// Real time passes at `real_hz` under a device that says `said_hz`; gives what was read in the last second.
+    fn last_second_of(said_hz: u32, real_hz: u32, secs: u64) -> (Vec<f32>, InputWatch) {
+        let (mut callback, mut reader) = new(said_hz, 16_000).unwrap();
+        let mut out = Vec::new();
+        let mut phase = 0u64;
+        for block in 0..secs * 100 {
+            if block + 100 == secs * 100 {
+                out.clear();
+            }
+            let frames: Vec<f32> = (0..u64::from(real_hz) / 100)
+                .map(|i| (TAU * 440.0 * (phase + i) as f32 / real_hz as f32).sin())
+                .collect();
+            phase += u64::from(real_hz) / 100;
+            callback.deliver(block * 10_000_000, &frames, 1, |sample| sample);
+            reader.read(&mut out).unwrap();
         }
-        meter.lost_samples()
+        (out, reader.watch())
     }
 
     #[test]
-    fn losses_are_found_and_jitter_and_drift_are_none() {
-        for drift in [0.0, 200e-6, -200e-6] {
-            assert_eq!(lost_of(drift, &[], 9), 0, "{drift}");
-            let lost = lost_of(drift, &[(1_000, 256), (3_333, 480), (5_000, 240)], 9);
-            // Each of the three is measured to a fraction of the jitter.
-            assert!(lost.abs_diff(976) <= 3 * 20, "{drift}: {lost}");
+    fn b33_a_tone_keeps_its_pitch_when_the_device_is_wrong_about_its_rate() {
+        for (said_hz, real_hz) in [(48_000, 48_000), (48_000, 24_000), (48_000, 16_000), (44_100, 48_000)] {
+            let (out, watch) = last_second_of(said_hz, real_hz, 5);
+            assert!(out.len().abs_diff(16_000) <= 400, "{said_hz} {real_hz}: {} samples", out.len());
+            let crossings = out.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
+            let hz = crossings as f32 * 16_000.0 / out.len() as f32;
+            assert!((hz - 440.0).abs() < 4.4, "said {said_hz}, is {real_hz}: {hz} Hz");
+            assert_eq!(watch.real_hz(), real_hz);
+            assert_eq!(watch.counters().lost_samples, 0, "another rate is no loss");
         }
-        assert_eq!(lost_of(0.0, &[(1_000, 300)], 0), 300);
     }
 
     #[test]
-    fn a_rebuilt_stream_starts_anew() {
-        let mut meter = LossMeter::new(48_000);
-        for second in 0..10u64 {
-            meter.observe(second * 500_000_000, second * 24_000);
+    fn what_never_came_is_counted_by_the_clock() {
+        let (mut callback, reader) = new(48_000, 16_000).unwrap();
+        for block in 0..1_000u64 {
+            if !(500..510).contains(&block) {
+                callback.deliver(block * 10_000_000, &[0.1f32; 480], 1, |sample| sample);
+            }
         }
-        meter.restart();
-        for second in 0..10u64 {
-            assert_eq!(meter.observe((100 + second) * 500_000_000, second * 24_000), 0);
-        }
+        assert_eq!(reader.watch().counters().lost_samples, 4_800);
+    }
+
+    #[test]
+    fn b03_exact_zeros_are_counted_until_the_first_sound() {
+        let (mut callback, reader) = new(48_000, 16_000).unwrap();
+        let zeros = |frames: &[f32], callback: &mut InputCallback| {
+            callback.take(frames, 2, |sample| sample);
+            reader.watch().counters().zero_samples
+        };
+        assert_eq!(zeros(&[0.0; 960], &mut callback), 480);
+        assert_eq!(zeros(&[0.0; 960], &mut callback), 960);
+        // Two channels that cancel are sound all the same.
+        assert_eq!(zeros(&[1e-6, -1e-6, 0.0, 0.0], &mut callback), 1);
     }
 }

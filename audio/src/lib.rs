@@ -8,6 +8,7 @@
 //! | [`wav`] | reading WAV files as mono, writing them safely |
 //! | [`input`] | from the device's callback to the program |
 //! | [`output`] | from the synthesiser to the device's callback |
+//! | [`clock`] | what was lost, and the real rate, by the clock |
 //! | [`resample`] | whole signals and streams from any rate to any rate |
 //!
 //! ```no_run
@@ -20,6 +21,7 @@
 //! # }
 //! ```
 
+pub mod clock;
 mod error;
 pub mod input;
 pub mod output;

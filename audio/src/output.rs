@@ -1,4 +1,4 @@
-//! The output path, without a device: feeder, ring, callback.
+//! The output path, without a device: feeder, ring, callback. Devices may come and go under it.
 //!
 //! ```text
 //! synthesiser ─▶ OutputFeeder ─▶ ring (≤ 40 ms) ─▶ OutputCallback ─▶ device
@@ -11,9 +11,13 @@
 //! without asking anybody. It copies, counts, ramps and drops; it never allocates, locks, waits or
 //! logs (a test counts allocations).
 //!
+//! Control and feeder outlive the device. When it is lost, the [`OutputPort`] is connected to another, maybe
+//! of another rate; the feeder, which keeps what was not played yet, offers that again, and counts go on.
+//!
 //! ```
 //! use repartee_audio::output::{self, OutputConfig};
-//! let (control, mut feeder, mut callback, _tap) = output::new(OutputConfig::new(24_000, 48_000))?;
+//! let (control, mut feeder, port) = output::new(OutputConfig::new(24_000))?;
+//! let (mut callback, _tap) = port.connect(48_000)?;
 //! control.play(1);
 //! feeder.offer(1, &[0.5; 480])?;
 //! let mut frames = [0.0f32; 2 * 480];
@@ -22,22 +26,22 @@
 //! # Ok::<(), repartee_audio::AudioError>(())
 //! ```
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ringbuf::traits::{Consumer, Observer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
 use crate::AudioError;
+use crate::clock::RateMeter;
 use crate::resample::StreamResampler;
 
-/// Rates and sizes of an output.
+/// Rate and sizes of an output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutputConfig {
     /// Rate of the synthesiser, in Hz.
     pub source_hz: u32,
-    /// Rate of the device, in Hz.
-    pub device_hz: u32,
     /// What may be queued, in milliseconds. 40: more would be heard after an interruption or delay the
     /// first sound; the device's own buffer comes on top.
     pub queue_ms: u32,
@@ -50,14 +54,14 @@ pub struct OutputConfig {
 }
 
 impl OutputConfig {
-    /// The usual sizes for these rates.
-    pub fn new(source_hz: u32, device_hz: u32) -> Self {
-        Self { source_hz, device_hz, queue_ms: 40, duck_gain: 0.18, fall_ms: 20, rise_ms: 5 }
+    /// The usual sizes for a synthesiser of this rate.
+    pub fn new(source_hz: u32) -> Self {
+        Self { source_hz, queue_ms: 40, duck_gain: 0.18, fall_ms: 20, rise_ms: 5 }
     }
+}
 
-    fn device_samples(&self, ms: u32) -> usize {
-        (u64::from(self.device_hz) * u64::from(ms) / 1000).max(1) as usize
-    }
+fn samples_of(rate_hz: u32, ms: u32) -> usize {
+    (u64::from(rate_hz) * u64::from(ms) / 1000).max(1) as usize
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,16 +99,40 @@ impl Command {
 /// Bits of a sample count beside the low bits of its turn's number: 2^40 samples are 66 days at 192 kHz.
 const COUNT_BITS: u32 = 40;
 
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+const TURN_MASK: u64 = (1 << (64 - COUNT_BITS)) - 1;
+
+/// What the feeder needs for a device.
+struct Link {
+    producer: HeapProd<Tagged>,
+    resampler: StreamResampler,
+}
+
 #[derive(Default)]
 struct Shared {
     command: AtomicU64,
-    /// Low bits of the turn, and device samples of it that were taken.
+    /// Low bits of the turn, and samples of it, at the synthesiser's rate, that devices took.
     played: AtomicU64,
+    /// All that the device asked for.
+    asked: AtomicU64,
+    /// Rate of the device by the clock.
+    real_hz: AtomicU32,
+    latency_us: AtomicU64,
+    /// From the port to the feeder; the callback knows nothing of it.
+    link: Mutex<Option<Link>>,
+    has_link: AtomicBool,
     dropped: AtomicU64,
     starved: AtomicU64,
     tap_lost: AtomicU64,
     /// The feeder has more to come for the current turn.
     feeding: AtomicBool,
+}
+
+impl Shared {
+    fn played_of(&self, turn: u64) -> u64 {
+        let played = self.played.load(Ordering::Acquire);
+        if played >> COUNT_BITS == turn & TURN_MASK { played & COUNT_MASK } else { 0 }
+    }
 }
 
 /// Turn numbers are below this.
@@ -114,8 +142,6 @@ pub const MAX_TURN: u64 = 1 << 62;
 #[derive(Clone)]
 pub struct OutputControl {
     shared: Arc<Shared>,
-    source_hz: u32,
-    device_hz: u32,
 }
 
 impl OutputControl {
@@ -154,14 +180,15 @@ impl OutputControl {
         let _ = self.shared.command.fetch_update(Ordering::AcqRel, Ordering::Acquire, to);
     }
 
-    /// Samples of `turn`, at the synthesiser's rate, that the device has taken.
+    /// Samples of `turn`, at the synthesiser's rate, that the device has taken. They are heard
+    /// [`latency`](Self::latency) later.
     pub fn played(&self, turn: u64) -> u64 {
-        let played = self.shared.played.load(Ordering::Acquire);
-        if played >> COUNT_BITS != turn & ((1 << (64 - COUNT_BITS)) - 1) {
-            return 0;
-        }
-        let count = u128::from(played & ((1 << COUNT_BITS) - 1));
-        (count * u128::from(self.source_hz) / u128::from(self.device_hz)) as u64
+        self.shared.played_of(turn)
+    }
+
+    /// From the callback to the loudspeaker, as far as the device tells.
+    pub fn latency(&self) -> Duration {
+        Duration::from_micros(self.shared.latency_us.load(Ordering::Relaxed))
     }
 
     /// Counts since the output was made.
@@ -191,53 +218,119 @@ struct Tagged {
     sample: f32,
 }
 
-/// Makes an output: its control, its feeder, its callback, and the tap that gives every sample sent to
-/// the device (after gain, silence included, at the device's rate; it holds a second).
+/// Makes an output: its control, its feeder, and the port for devices. Nothing is taken from the feeder
+/// before a device is connected.
 ///
 /// # Errors
 /// [`AudioError::UnsupportedRate`] for a rate that is not converted.
-pub fn new(
-    config: OutputConfig,
-) -> Result<(OutputControl, OutputFeeder, OutputCallback, HeapCons<f32>), AudioError> {
-    let resampler = StreamResampler::new(config.source_hz, config.device_hz)?;
+pub fn new(config: OutputConfig) -> Result<(OutputControl, OutputFeeder, OutputPort), AudioError> {
+    let resampler = StreamResampler::new(config.source_hz, config.source_hz)?;
     let shared = Arc::new(Shared::default());
     // Nothing may be heard before the first `play`.
     shared.command.store(Command::new(0, Mode::Silenced).0, Ordering::Release);
-    let (producer, consumer) = HeapRb::new(config.device_samples(config.queue_ms)).split();
-    let (tap, tap_consumer) = HeapRb::new(config.device_samples(1000)).split();
-    let control =
-        OutputControl { shared: shared.clone(), source_hz: config.source_hz, device_hz: config.device_hz };
     let feeder = OutputFeeder {
         shared: shared.clone(),
-        producer,
-        skip: resampler.delay_samples(),
+        producer: None,
         resampler,
+        source_hz: config.source_hz,
         turn: None,
+        kept: Vec::new(),
+        kept_from: 0,
         converted: Vec::new(),
         next: 0,
+        skip: 0,
         flushed: false,
     };
-    let callback = OutputCallback {
-        shared,
-        consumer,
-        tap,
-        duck_gain: config.duck_gain.clamp(0.0, 1.0),
-        fall: 1.0 / config.device_samples(config.fall_ms) as f32,
-        rise: 1.0 / config.device_samples(config.rise_ms) as f32,
-        gain: 0.0,
-        last: 0.0,
-        sounding: 0,
-        played: 0,
-    };
-    Ok((control, feeder, callback, tap_consumer))
+    Ok((OutputControl { shared: shared.clone() }, feeder, OutputPort { shared, config }))
+}
+
+/// Where a device is plugged in.
+pub struct OutputPort {
+    shared: Arc<Shared>,
+    config: OutputConfig,
+}
+
+impl OutputPort {
+    /// A callback for a device of `device_hz`, in place of the former one, which must not run any more; and the tap that gives
+    /// every sample sent to the device (after gain, silence included).
+    ///
+    /// # Errors
+    /// [`AudioError::UnsupportedRate`] for a rate that is not converted.
+    pub fn connect(&self, device_hz: u32) -> Result<(OutputCallback, OutputTap), AudioError> {
+        let config = &self.config;
+        let resampler = StreamResampler::new(config.source_hz, device_hz)?;
+        let (producer, consumer) = HeapRb::new(samples_of(device_hz, config.queue_ms)).split();
+        let (tap, tap_consumer) = HeapRb::new(samples_of(device_hz, TAP_MS)).split();
+        let turn = Command(self.shared.command.load(Ordering::Acquire)).turn();
+        let callback = OutputCallback {
+            shared: self.shared.clone(),
+            consumer,
+            tap,
+            source_hz: u64::from(config.source_hz),
+            device_hz: u64::from(device_hz),
+            duck_gain: config.duck_gain.clamp(0.0, 1.0),
+            fall: 1.0 / samples_of(device_hz, config.fall_ms) as f32,
+            rise: 1.0 / samples_of(device_hz, config.rise_ms) as f32,
+            rate: RateMeter::new(device_hz),
+            asked: 0,
+            gain: 0.0,
+            last: 0.0,
+            sounding: turn,
+            played_before: self.shared.played_of(turn),
+            played: 0,
+        };
+        self.shared.asked.store(0, Ordering::Relaxed);
+        self.shared.real_hz.store(device_hz, Ordering::Release);
+        self.shared.latency_us.store(0, Ordering::Relaxed);
+        *self.shared.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(Link { producer, resampler });
+        self.shared.has_link.store(true, Ordering::Release);
+        Ok((callback, OutputTap { consumer: tap_consumer, device_hz }))
+    }
+
+    /// Samples per channel that the device asked for since it was connected.
+    pub fn asked_samples(&self) -> u64 {
+        self.shared.asked.load(Ordering::Relaxed)
+    }
+
+    /// The rate at which the device takes samples, in Hz: what it said until the clock shows another. Connect it
+    /// again with this one; until then it plays too slowly or too fast.
+    pub fn real_hz(&self) -> u32 {
+        self.shared.real_hz.load(Ordering::Acquire)
+    }
+}
+
+/// Milliseconds that a tap holds: as long as the ring of an input.
+const TAP_MS: u32 = 2_000;
+
+/// Every sample that was sent to the device.
+pub struct OutputTap {
+    consumer: HeapCons<f32>,
+    device_hz: u32,
+}
+
+impl OutputTap {
+    /// Takes what was sent since the last call, as much as `out` holds, and says how much.
+    pub fn read(&mut self, out: &mut [f32]) -> usize {
+        self.consumer.pop_slice(out)
+    }
+
+    /// The device's rate, in Hz.
+    pub fn device_hz(&self) -> u32 {
+        self.device_hz
+    }
 }
 
 /// Converts the synthesiser's sound and fills the queue; for a thread that may wait, not for the callback.
 pub struct OutputFeeder {
     shared: Arc<Shared>,
-    producer: HeapProd<Tagged>,
+    /// `None` before the first device.
+    producer: Option<HeapProd<Tagged>>,
     resampler: StreamResampler,
+    source_hz: u32,
     turn: Option<u64>,
+    /// What was offered of the turn and may not have been played, from its sample `kept_from` on.
+    kept: Vec<f32>,
+    kept_from: u64,
     /// At the device's rate, from `next` on not queued yet.
     converted: Vec<f32>,
     next: usize,
@@ -248,16 +341,17 @@ pub struct OutputFeeder {
 }
 
 impl OutputFeeder {
-    /// Offers sound of `turn`; gives back how many samples were taken, 0 when the queue is full. Offer the rest
-    /// again when the device has played some. Sound of another turn than before starts anew, and what
-    /// the queue had no room for yet of the former turn is forgotten.
+    /// Offers sound of `turn`; gives back how many samples were taken, 0 when the queue is full or there is no
+    /// device. Offer the rest again when the device has played some. Sound of another turn than before starts
+    /// anew, and what the queue had no room for yet of the former turn is forgotten. What is no number
+    /// counts as silence.
     ///
     /// # Errors
     /// [`AudioError::Resample`], a defect.
     pub fn offer(&mut self, turn: u64, samples: &[f32]) -> Result<usize, AudioError> {
-        self.start(turn);
+        self.start(turn)?;
         self.flush();
-        if !self.converted.is_empty() || samples.is_empty() {
+        if self.producer.is_none() || !self.converted.is_empty() || samples.is_empty() {
             return Ok(0);
         }
         if self.flushed {
@@ -265,18 +359,23 @@ impl OutputFeeder {
         }
         // In pieces, so that an interruption finds little converted in vain.
         let taken = samples.len().min(960);
-        self.resampler.push(&samples[..taken], &mut self.converted)?;
+        self.forget_played(turn);
+        let fresh = self.kept.len();
+        self.kept.extend(samples[..taken].iter().map(|s| if s.is_finite() { *s } else { 0.0 }));
+        self.resampler.push(&self.kept[fresh..], &mut self.converted)?;
         self.leave_out_delay();
         self.flush();
         Ok(taken)
     }
 
-    /// The sound of `turn` is complete; `true` once all of it is queued. Call again until then.
+    /// The sound of `turn` is complete; `true` once all of it is queued. Call it until
+    /// [`OutputControl::played`] has reached the end: when a device is lost with the last sounds in its queue,
+    /// they go to the next one from here.
     ///
     /// # Errors
     /// [`AudioError::Resample`], a defect.
     pub fn finish(&mut self, turn: u64) -> Result<bool, AudioError> {
-        self.start(turn);
+        self.start(turn)?;
         if !self.flushed {
             self.flushed = true;
             self.resampler.finish(&mut self.converted)?;
@@ -288,15 +387,50 @@ impl OutputFeeder {
         Ok(done)
     }
 
-    fn start(&mut self, turn: u64) {
+    fn start(&mut self, turn: u64) -> Result<(), AudioError> {
         if self.turn != Some(turn) {
             self.turn = Some(turn);
+            self.kept.clear();
+            self.kept_from = 0;
             self.converted.clear();
             self.next = 0;
             self.resampler.reset();
             self.begin_stream();
         }
         self.shared.feeding.store(true, Ordering::Relaxed);
+        if self.shared.has_link.swap(false, Ordering::AcqRel) {
+            let link = self.shared.link.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(link) = link {
+                self.go_on_with(turn, link)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up a new device: what the former one had not played is converted again for this one.
+    fn go_on_with(&mut self, turn: u64, link: Link) -> Result<(), AudioError> {
+        self.producer = Some(link.producer);
+        self.resampler = link.resampler;
+        self.converted.clear();
+        self.next = 0;
+        self.begin_stream();
+        self.forget_played(turn);
+        let from = (self.shared.played_of(turn).saturating_sub(self.kept_from) as usize).min(self.kept.len());
+        self.resampler.push(&self.kept[from..], &mut self.converted)?;
+        self.leave_out_delay();
+        Ok(())
+    }
+
+    fn forget_played(&mut self, turn: u64) {
+        let played = self.shared.played_of(turn).saturating_sub(self.kept_from) as usize;
+        // Of a turn that is silenced, nothing is played any more: keep two seconds and no more.
+        let too_old = self.kept.len().saturating_sub(2 * self.source_hz as usize);
+        let forget = played.max(too_old).min(self.kept.len());
+        // Rarely, for what stays moves.
+        if forget >= 4_096 {
+            self.kept.drain(..forget);
+            self.kept_from += forget as u64;
+        }
     }
 
     fn begin_stream(&mut self) {
@@ -311,18 +445,19 @@ impl OutputFeeder {
     }
 
     fn flush(&mut self) {
+        let Some(producer) = &mut self.producer else { return };
         let turn = self.turn.unwrap_or(0);
         let tagged = self.converted[self.next..].iter().map(|sample| Tagged { turn, sample: *sample });
-        self.next += self.producer.push_iter(tagged);
+        self.next += producer.push_iter(tagged);
         if self.next == self.converted.len() {
             self.converted.clear();
             self.next = 0;
         }
     }
 
-    /// Whether the queue has no room.
+    /// Whether the queue has no room, or there is no device.
     pub fn is_full(&self) -> bool {
-        self.producer.is_full()
+        self.producer.as_ref().is_none_or(Observer::is_full)
     }
 }
 
@@ -331,15 +466,21 @@ pub struct OutputCallback {
     shared: Arc<Shared>,
     consumer: HeapCons<Tagged>,
     tap: HeapProd<f32>,
+    source_hz: u64,
+    device_hz: u64,
     duck_gain: f32,
     /// Largest change of gain from one sample to the next, down and up.
     fall: f32,
     rise: f32,
+    rate: RateMeter,
+    asked: u64,
     gain: f32,
     /// The last sample sent; without new ones it dies away instead of breaking off.
     last: f32,
-    /// The turn that sounds, and device samples of it that were taken.
+    /// The turn that sounds, what earlier devices took of it at the synthesiser's rate, and what this one
+    /// took at its own.
     sounding: u64,
+    played_before: u64,
     played: u64,
 }
 
@@ -369,6 +510,29 @@ impl OutputCallback {
         self.publish(command, starved, dropped, tap_lost);
     }
 
+    /// [`fill`](Self::fill) for a stream that runs: `now_ns` on a monotonic clock is when the device asked, and
+    /// shows at which rate it really plays.
+    pub fn supply<T: Copy>(
+        &mut self,
+        now_ns: u64,
+        frames: &mut [T],
+        channels: usize,
+        convert: impl Fn(f32) -> T,
+    ) {
+        self.fill(frames, channels, convert);
+        self.asked += (frames.len() / channels.max(1)) as u64;
+        self.shared.asked.store(self.asked, Ordering::Relaxed);
+        if let Some(real_hz) = self.rate.observe(now_ns, self.asked) {
+            self.shared.real_hz.store(real_hz, Ordering::Release);
+        }
+    }
+
+    /// The device says how long after the callback its sound is heard.
+    pub fn set_latency(&mut self, latency: Duration) {
+        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        self.shared.latency_us.store(latency_us, Ordering::Relaxed);
+    }
+
     /// The next sample with its gain; `None` if there is nothing to play. Drops what is stale.
     fn next(&mut self, command: Command, dropped: &mut u64) -> Option<f32> {
         while let Some(&Tagged { turn, sample }) = self.consumer.try_peek() {
@@ -381,7 +545,7 @@ impl OutputCallback {
             };
             self.consumer.try_pop();
             if turn != self.sounding && mode != Mode::Silenced {
-                (self.sounding, self.played) = (turn, 0);
+                (self.sounding, self.played_before, self.played) = (turn, 0, 0);
                 self.gain = 0.0;
             }
             self.gain = if self.gain < target {
@@ -404,7 +568,8 @@ impl OutputCallback {
 
     fn publish(&mut self, command: Command, starved: u64, dropped: u64, tap_lost: u64) {
         let shared = &self.shared;
-        let played = self.sounding << COUNT_BITS | (self.played & ((1 << COUNT_BITS) - 1));
+        let played = self.played_before + self.played * self.source_hz / self.device_hz;
+        let played = self.sounding << COUNT_BITS | (played & COUNT_MASK);
         shared.played.store(played, Ordering::Release);
         shared.dropped.fetch_add(dropped, Ordering::Relaxed);
         shared.tap_lost.fetch_add(tap_lost, Ordering::Relaxed);

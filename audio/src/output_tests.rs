@@ -11,15 +11,17 @@ fn tone(hz: f32, rate_hz: u32, samples: usize) -> Vec<f32> {
 struct Device {
     control: OutputControl,
     feeder: OutputFeeder,
+    port: OutputPort,
     callback: OutputCallback,
-    tap: HeapCons<f32>,
+    tap: OutputTap,
     channels: usize,
 }
 
 impl Device {
     fn new(source_hz: u32, device_hz: u32, channels: usize) -> Self {
-        let (control, feeder, callback, tap) = new(OutputConfig::new(source_hz, device_hz)).unwrap();
-        Self { control, feeder, callback, tap, channels }
+        let (control, feeder, port) = new(OutputConfig::new(source_hz)).unwrap();
+        let (callback, tap) = port.connect(device_hz).unwrap();
+        Self { control, feeder, port, callback, tap, channels }
     }
 
     /// One block of `frames` in floats.
@@ -76,7 +78,7 @@ fn b34_a_tone_at_every_rate_and_channel_count() {
             assert!((hz - 440.0).abs() < 1.0, "{device_hz} Hz: {hz}");
             assert_eq!(device.control.played(1), 12_000);
             assert_eq!(device.control.counters().starved_samples, 0);
-            let tapped: Vec<f32> = device.tap.pop_iter().collect();
+            let tapped: Vec<f32> = device.tap.consumer.pop_iter().collect();
             assert!(tapped == first[..tapped.len()] && !tapped.is_empty(), "the tap is what was sent");
         }
     }
@@ -193,4 +195,81 @@ fn the_feeder_takes_no_more_than_the_queue_holds() {
     assert!(taken <= 24 * (40 + 40 + 20), "{taken} samples of 24 kHz are far more than 40 ms");
     assert!(device.feeder.is_full());
     assert!(!device.feeder.finish(1).unwrap());
+}
+
+/// Plays `sound` on a device of 48 kHz until `lost_at` blocks of 10 ms, then on one of `second_hz`; gives what the
+/// second one got.
+fn move_over(sound: &[f32], lost_at: usize, second_hz: u32) -> (Device, Vec<f32>) {
+    let mut device = Device::new(24_000, 48_000, 1);
+    device.control.play(1);
+    let mut rest = sound;
+    for _ in 0..lost_at {
+        while let taken @ 1.. = device.feeder.offer(1, rest).unwrap() {
+            rest = &rest[taken..];
+        }
+        if rest.is_empty() {
+            device.feeder.finish(1).unwrap();
+        }
+        device.block(480);
+    }
+    // The device is gone: its queue fills, then nothing is taken any more.
+    while let taken @ 1.. = device.feeder.offer(1, rest).unwrap() {
+        rest = &rest[taken..];
+    }
+    (device.callback, device.tap) = device.port.connect(second_hz).unwrap();
+    let got = device.play(1, rest, second_hz);
+    (device, got)
+}
+
+#[test]
+fn b32_another_device_goes_on_where_the_lost_one_stopped() {
+    // A ramp says where in the sound a sample comes from.
+    let sound: Vec<f32> = (0..24_000).map(|i| i as f32 / 24_000.0).collect();
+    for (lost_at, second_hz) in [(7, 48_000), (30, 44_100), (50, 16_000), (97, 48_000), (99, 44_100)] {
+        let (device, got) = move_over(&sound, lost_at, second_hz);
+        let heard_before = lost_at as f32 * 0.01;
+        let at = second_hz as usize / 1000 * 8;
+        let expected = heard_before + 0.008;
+        if expected < 0.99 {
+            assert!((got[at] - expected).abs() < 1e-3, "{lost_at} {second_hz}: {} {expected}", got[at]);
+        }
+        assert!(
+            (got.len() as f32 / second_hz as f32 - (1.0 - heard_before)).abs() < 1e-3,
+            "{lost_at}: all of the rest"
+        );
+        assert!(device.control.played(1).abs_diff(24_000) <= 1, "{}", device.control.played(1));
+    }
+}
+
+#[test]
+fn without_a_device_nothing_is_taken() {
+    let (control, mut feeder, port) = new(OutputConfig::new(24_000)).unwrap();
+    control.play(1);
+    assert!(feeder.is_full());
+    assert_eq!(feeder.offer(1, &[0.5; 480]).unwrap(), 0);
+    let (mut callback, _tap) = port.connect(24_000).unwrap();
+    assert_eq!(feeder.offer(1, &[0.5; 480]).unwrap(), 480);
+    let mut block = [0.0f32; 480];
+    callback.fill(&mut block, 1, |sample| sample);
+    assert_eq!(block[479], 0.5);
+    assert!(port.connect(0).is_err());
+}
+
+#[test]
+fn what_is_no_number_is_silence() {
+    let mut device = Device::new(24_000, 48_000, 1);
+    device.control.play(1);
+    device.feeder.offer(1, &[f32::NAN; 240]).unwrap();
+    device.feeder.offer(1, &[f32::INFINITY, 0.5]).unwrap();
+    assert!(device.block(960).iter().all(|sample| sample.is_finite()));
+}
+
+#[test]
+fn b33_a_device_that_plays_at_another_rate_is_found() {
+    let mut device = Device::new(24_000, 48_000, 1);
+    let mut block = [0.0f32; 240];
+    for tick in 0..400 {
+        device.callback.supply(tick * 10_000_000, &mut block, 1, |sample| sample);
+    }
+    assert_eq!((device.port.real_hz(), device.port.asked_samples()), (24_000, 400 * 240));
 }
