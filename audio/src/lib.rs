@@ -6,8 +6,10 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`wav`] | reading WAV files as mono, writing them safely |
+//! | [`microphone`] | what the program hears, whatever devices come and go |
 //! | [`input`] | from the device's callback to the program |
 //! | [`output`] | from the synthesiser to the device's callback |
+//! | [`echo`] | the loudspeaker's sound taken out of the microphone's |
 //! | [`clock`] | what was lost, and the real rate, by the clock |
 //! | [`resample`] | whole signals and streams from any rate to any rate |
 //!
@@ -22,8 +24,10 @@
 //! ```
 
 pub mod clock;
+pub mod echo;
 mod error;
 pub mod input;
+pub mod microphone;
 pub mod output;
 pub mod resample;
 pub mod wav;
