@@ -4,6 +4,7 @@ mod bpe;
 pub mod chat;
 pub mod clauses;
 pub mod detokenize;
+pub mod phonemes;
 pub mod pretokenize;
 pub mod speakable;
 pub mod tokenizer;
