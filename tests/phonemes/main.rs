@@ -15,7 +15,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use repartee_engine::text::phonemes::{Accent, Lexicon};
+use repartee_engine::text::phonemes::{Accent, Lexicon, Phonemizer, Source};
 
 mod espeak;
 mod letters;
@@ -34,7 +34,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     match command.as_str() {
         "time" => time(folder, accent),
         "letters" => letters::report(&load(folder, accent)?),
-        other => Err(format!("{other}: no such command; {} arguments left", rest.len()).into()),
+        "say" => {
+            let phonemizer = Phonemizer::new(load(folder, accent)?)?;
+            for text in rest {
+                let said = phonemizer.phonemize(text);
+                println!("{}", said.to_misaki_string());
+                for token in said.tokens.iter().filter(|t| t.source > Source::Silver && t.source != Source::Mark) {
+                    println!("  {:?}: {} ({:?})", &text[token.text.clone()], token.phonemes, token.source);
+                }
+            }
+            Ok(())
+        }
+        other => Err(format!("{other}: no such command").into()),
     }
 }
 

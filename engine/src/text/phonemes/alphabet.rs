@@ -31,9 +31,9 @@ pub(super) const SECONDARY: char = 'ˌ';
 
 /// Every phoneme that a lexicon may hold; the position is the code that the lexicon stores.
 pub(super) const ALL: &[char] = &[
-    'A', 'I', 'O', 'Q', 'W', 'Y', 'T', 'a', 'b', 'd', 'f', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'p', 's', 't', 'u',
-    'v', 'w', 'z', 'æ', 'ð', 'ŋ', 'ɐ', 'ɑ', 'ɒ', 'ɔ', 'ə', 'ɛ', 'ɜ', 'ɡ', 'ɪ', 'ɹ', 'ɾ', 'ʃ', 'ʊ', 'ʌ', 'ʒ', 'ʔ', 'ʤ',
-    'ʧ', 'ˈ', 'ˌ', 'ː', 'θ', 'ᵊ', 'ᵻ',
+    'A', 'I', 'O', 'Q', 'W', 'Y', 'T', 'a', 'b', 'd', 'f', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'p', 's', 't',
+    'u', 'v', 'w', 'z', 'æ', 'ð', 'ŋ', 'ɐ', 'ɑ', 'ɒ', 'ɔ', 'ə', 'ɛ', 'ɜ', 'ɡ', 'ɪ', 'ɹ', 'ɾ', 'ʃ', 'ʊ', 'ʌ',
+    'ʒ', 'ʔ', 'ʤ', 'ʧ', 'ˈ', 'ˌ', 'ː', 'θ', 'ᵊ', 'ᵻ',
 ];
 
 /// The code of each phoneme by its low 10 bits (no two share them), 255 elsewhere.

@@ -105,7 +105,13 @@ impl Gru {
     }
 
     /// Runs over all inputs in the given order and puts each state at `offset` in that input's output row.
-    fn run(&self, inputs: &[Vec<f32>], order: impl Iterator<Item = usize>, offset: usize, out: &mut [Vec<f32>]) {
+    fn run(
+        &self,
+        inputs: &[Vec<f32>],
+        order: impl Iterator<Item = usize>,
+        offset: usize,
+        out: &mut [Vec<f32>],
+    ) {
         let mut state = vec![0.0; self.hidden];
         for i in order {
             let mut from_input = self.input_bias.clone();
@@ -250,10 +256,8 @@ impl LetterModel {
     /// The most likely phonemes of a word, or `None` if no letter of it is known. Case and diacritics do not
     /// matter; characters that are no letters are passed over; a word of more than 28 letters is read in pieces.
     pub fn phonemes(&self, word: &str, accent: Accent) -> Option<String> {
-        let letters: Vec<usize> = fold(word)
-            .bytes()
-            .filter_map(|b| self.letters.iter().position(|&l| l == b))
-            .collect();
+        let letters: Vec<usize> =
+            fold(word).bytes().filter_map(|b| self.letters.iter().position(|&l| l == b)).collect();
         let pieces = letters.len().div_ceil(MAX_LETTERS);
         let mut out = String::new();
         for piece in letters.chunks(letters.len().div_ceil(pieces.max(1)).max(1)) {
@@ -267,7 +271,8 @@ impl LetterModel {
             Accent::American => 0,
             Accent::British => 1,
         });
-        let mut rows: Vec<Vec<f32>> = letters.iter().map(|&l| [self.letter.row(l), accent].concat()).collect();
+        let mut rows: Vec<Vec<f32>> =
+            letters.iter().map(|&l| [self.letter.row(l), accent].concat()).collect();
         for [forward, backward] in &self.reader {
             let mut next = vec![vec![0.0; 2 * forward.hidden]; rows.len()];
             forward.run(&rows, 0..rows.len(), 0, &mut next);
@@ -315,11 +320,7 @@ impl LetterModel {
         }
         let best = beam.iter().find(|h| h.stressed).or(beam.first());
         let text: String = best.iter().flat_map(|h| &h.chunks).map(|&c| self.chunks[c].0.as_str()).collect();
-        if text.contains(PRIMARY) || !text.contains(is_stressable) {
-            text
-        } else {
-            emphasize(&text)
-        }
+        if text.contains(PRIMARY) || !text.contains(is_stressable) { text } else { emphasize(&text) }
     }
 }
 
@@ -364,7 +365,9 @@ mod tests {
     #[test]
     fn any_input_gives_one_primary_stress_or_nothing() {
         let model = LetterModel::built_in().unwrap();
-        for word in ["", "123", "你好", "zzz", "é", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "Nguyễn", "straße", "x", "'"] {
+        for word in
+            ["", "123", "你好", "zzz", "é", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "Nguyễn", "straße", "x", "'"]
+        {
             for accent in [Accent::American, Accent::British] {
                 if let Some(p) = model.phonemes(word, accent) {
                     assert!(p.chars().all(|c| accent.has(c)), "{word}: {p}");

@@ -94,7 +94,9 @@ impl Tag {
 #[derive(Debug, thiserror::Error)]
 pub enum LexiconError {
     /// The file is larger than any lexicon.
-    #[error("the {rank} lexicon has {bytes} bytes, more than the {MAX_FILE_BYTES} allowed; give misaki's JSON file")]
+    #[error(
+        "the {rank} lexicon has {bytes} bytes, more than the {MAX_FILE_BYTES} allowed; give misaki's JSON file"
+    )]
     TooLarge {
         /// "gold" or "silver".
         rank: &'static str,
@@ -128,9 +130,10 @@ impl Entry<'_> {
             let count = if *len == SPELLED { 0 } else { usize::from(*len) };
             let phones = tail.get(..count)?;
             if *code == tag as u8 {
-                return Some((*len != SPELLED).then(|| {
-                    phones.iter().filter_map(|&p| ALL.get(usize::from(p))).collect()
-                }));
+                return Some(
+                    (*len != SPELLED)
+                        .then(|| phones.iter().filter_map(|&p| ALL.get(usize::from(p))).collect()),
+                );
             }
             rest = &tail[count..];
         }
@@ -190,7 +193,10 @@ pub struct Lexicon {
 
 impl fmt::Debug for Lexicon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lexicon").field("accent", &self.accent).field("words", &self.count).finish_non_exhaustive()
+        f.debug_struct("Lexicon")
+            .field("accent", &self.accent)
+            .field("words", &self.count)
+            .finish_non_exhaustive()
     }
 }
 
@@ -494,7 +500,8 @@ mod tests {
     #[test]
     fn a_growing_table_keeps_every_word() {
         let word = |i: usize| format!("w{i}");
-        let entries: Vec<_> = (0..5000).map(|i| format!("\"{}\":\"{}\"", word(i), "t".repeat(i % 7 + 1))).collect();
+        let entries: Vec<_> =
+            (0..5000).map(|i| format!("\"{}\":\"{}\"", word(i), "t".repeat(i % 7 + 1))).collect();
         let lexicon = load(&format!("{{{}}}", entries.join(",")), "{}").unwrap();
         for i in 0..5000 {
             let reading = lexicon.get(&word(i)).unwrap().reading(Tag::Default).unwrap();

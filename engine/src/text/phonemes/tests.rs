@@ -1,0 +1,128 @@
+//! The whole way from text to phonemes, over a small made lexicon.
+
+use super::*;
+
+const GOLD: &str = r#"{
+ "hello": "həlˈO", "world": "wˈɜɹld", "cat": "kˈæt", "dog": "dˈɔɡ", "box": "bˈɑks", "apple": "ˈæpᵊl", "wait": "wˈAt",
+ "stop": "stˈɑp", "carry": "kˈɛɹi", "happy": "hˈæpi", "star": "stˈɑɹ", "ship": "ʃˈɪp", "open": "ˈOpᵊn", "well": "wˈɛl",
+ "known": "nˈOn", "NASA": "nˈæsə", "US": {"DEFAULT": "ˌʌs", "NOUN": null}, "us": "ˌʌs", "never": "nˈɛvəɹ", "book": "bˈʊk",
+ "that": {"DEFAULT": "ðæt", "DT": "ðˈæt"}, "have": {"DEFAULT": "hæv", "None": "hˈæv"}, "it": "ɪt", "we": "wi",
+ "read": {"DEFAULT": "ɹˈid", "VBD": "ɹˈɛd", "VBN": "ɹˈɛd", "ADJ": "ɹˈɛd"}, "record": {"DEFAULT": "ɹˈɛkəɹd", "VERB": "ɹəkˈɔɹd"},
+ "i'm": "ˌIm", "'cause": "kˈʌz", "Monday": "mˈʌndˌA", "will": "wɪl", "go": "ɡˈO", "and": "ænd", "percent": "pəɹsˈɛnt", "five": "fˈIv",
+ "at": "æt", "Mr.": "mˈɪstəɹ", "bass": {"DEFAULT": "bˈæs", "ADJ": "bˈAs"}, "lead": "lˈid", "pipe": "pˈIp", "they": "ðA", "is": "ɪz"
+}"#;
+
+fn phonemizer() -> Phonemizer {
+    let silver = r#"{"zap": "zˈæp", "cat": "kˈɑt"}"#;
+    let lexicon = Lexicon::from_json(Accent::American, GOLD.as_bytes(), silver.as_bytes()).unwrap();
+    Phonemizer::new(lexicon).unwrap()
+}
+
+#[track_caller]
+fn says(text: &str, want: &str) {
+    assert_eq!(phonemizer().phonemize(text).to_misaki_string(), want, "{text}");
+}
+
+#[test]
+fn weak_words_hear_the_next_sound() {
+    says("the cat, the apple", "ðə kˈæt, ði ˈæpᵊl");
+    says("to go to open it to", "tə ɡˈO tʊ ˈOpᵊn ɪt tu");
+    says("a cat. A dog. an apple", "ɐ kˈæt. ɐ dˈɔɡ. ɐn ˈæpᵊl");
+    says("go to a cat", "ɡˈO tʊ ɐ kˈæt");
+    says("we have it, we have", "wi hæv ɪt, wi hˈæv");
+    says("that cat is that", "ðˈæt kˈæt ɪz ðˈæt");
+}
+
+#[test]
+fn capitals_and_initialisms() {
+    says("NASA and US", "nˈæsə ænd jˌuˈɛs");
+    says("FBI, CPUs, U.S. dogs", "ˌɛfbˌiˈI, sˌipˌijˈuz, jˌuˈɛs dˈɔɡz");
+    says("It will STOP", "ˌɪt wɪl stˈɑp");
+    says("WE WILL STOP US", "wˌi wˌɪl stˈɑp ˌʌs");
+    says("monday OpenStar", "mˈʌndˌA ˈOpᵊnstˌɑɹ");
+    says("Mr. Cat's", "mˈɪstəɹ kˈæts");
+}
+
+#[test]
+fn endings_compounds_and_prefixes() {
+    says("boxes waited waiting stopped carried happiness", "bˈɑksᵻz wˈAɾᵻd wˈAɾɪŋ stˈɑpt kˈɛɹid hˈæpinəs");
+    says("starship reopen unhappily", "stˈɑɹʃˌɪp ɹˌiˈOpᵊn ˌʌnhˈæpili");
+    says("well-known dogs' cat's", "wˌɛlnˈOn dˈɔɡz kˈæts");
+    says("stoooop 'cause", "stˈɑp kˈʌz");
+}
+
+#[test]
+fn digits_are_never_lost() {
+    says("5 42 3.5", "fˈIv fˈɔɹ tˈu θɹˈi pˌYnt fˈIv");
+    says("B2B", "bˈi tˈu bˈi");
+    says("5%", "fˈIv pəɹsˈɛnt");
+}
+
+#[test]
+fn homographs_hear_their_neighbours() {
+    says("we will record that record", "wi wɪl ɹəkˈɔɹd ðˈæt ɹˈɛkəɹd");
+    says("we have read it and will read", "wi hæv ɹˈɛd ɪt ænd wɪl ɹˈid");
+    says("a lead pipe and a bass", "ɐ lˈɛd pˈIp ænd ɐ bˈAs");
+}
+
+#[test]
+fn marks_and_spaces_survive() {
+    says("\"Hello\" (world)… go — go!", "“həlˈO” (wˈɜɹld)… ɡˈO — ɡˈO!");
+    says("你好 hello", "həlˈO");
+    says("", "");
+    says("🙂 ☃ *", "");
+}
+
+#[test]
+fn sources_say_where_phonemes_are_from() {
+    let mut phonemizer = phonemizer();
+    phonemizer.set_user_words(UserWords::parse("blorp: cat dog\nFoo = fˈu", Accent::American).unwrap());
+    let text = "blorp Foo's cat zap boxes FBI flimmer, 你";
+    let sources: Vec<Source> = phonemizer.phonemize(text).tokens.iter().map(|t| t.source).collect();
+    use Source::*;
+    assert_eq!(sources, [User, User, Gold, Silver, Rule, Spelled, LetterToSound, Mark, Skipped]);
+    let said = phonemizer.phonemize(text).to_kokoro_string();
+    assert!(said.starts_with("kˈæt dˈɔɡ fˈuz kˈæt zˈæp"), "{said}");
+}
+
+#[test]
+fn the_limit_of_one_run_is_kept() {
+    let phonemizer = phonemizer();
+    let words = vec!["hello"; 130].join(" ");
+    let said = phonemizer.phonemize(&words);
+    let chunks = said.chunks(510);
+    assert!(chunks.iter().all(|c| c.phonemes.chars().count() <= 510));
+    let spoken: usize = chunks.iter().map(|c| c.phonemes.split(' ').count()).sum();
+    assert_eq!(spoken, 130);
+    for total in [509, 510, 511] {
+        // Seven characters a word and space, then a last word that fills up.
+        let mut text = vec!["hello"; 60].join(" ");
+        let left = total - 60 * 7;
+        text += &format!(" {}", vec!["apple"; 40].join(" "));
+        let said = phonemizer.phonemize(&text).to_kokoro_string();
+        assert!(said.chars().count() > total && left > 0);
+    }
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn any_text_is_spoken_in_kokoro_letters(text in "[a-zA-Z0-9 ,.'’\"\\-/—éß你🙂\n]{0,80}") {
+            static PHONEMIZER: std::sync::LazyLock<Phonemizer> = std::sync::LazyLock::new(phonemizer);
+            let said = PHONEMIZER.phonemize(&text);
+            for token in &said.tokens {
+                prop_assert!(text.get(token.text.clone()).is_some());
+            }
+            let allowed = |c: char| Accent::American.has(c) || " ;:,.!?—…()“”".contains(c);
+            prop_assert!(said.to_kokoro_string().chars().all(allowed), "{}", said.to_kokoro_string());
+            for chunk in said.chunks(20) {
+                prop_assert!((1..=20).contains(&chunk.phonemes.chars().count()));
+            }
+        }
+    }
+}
