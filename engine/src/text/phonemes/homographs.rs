@@ -379,11 +379,7 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
                 add(-0.5, 1.6, 0.0);
             }
         }
-        "refuse" | "invalid" | "increase" | "increases" | "decrease" | "digest" | "excuse"
-            if word.lower == "refuse" =>
-        {
-            add(-1.0, 0.8, 0.0);
-        }
+        "refuse" => add(-1.0, 0.8, 0.0),
         "excuse" => {
             if view.right_is(&["me", "us", "him", "her", "them", "my", "the", "for"]) {
                 add(if view.right_is(&["for"]) { 2.0 } else { 0.0 }, 1.0, 0.0);

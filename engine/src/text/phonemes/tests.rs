@@ -74,6 +74,26 @@ fn marks_and_spaces_survive() {
 }
 
 #[test]
+fn endless_words_end() {
+    let phonemizer = phonemizer();
+    for (part, count) in [
+        ("re", 30),
+        ("es", 30),
+        ("'s", 2_000),
+        ("-a", 1_000),
+        ("a.", 2_000),
+        ("1a", 1_000),
+        ("x", 1_000),
+    ] {
+        let word = format!("un{}{}", part.repeat(count), "ed".repeat(15));
+        let said = phonemizer.phonemize(&format!("{word} cat"));
+        assert!(said.to_misaki_string().ends_with("kˈæt"), "{part}");
+    }
+    let mixed = format!("{}{}", "re".repeat(15), "ses".repeat(15));
+    assert!(phonemizer.phonemize(&mixed).to_misaki_string().contains('ˈ'));
+}
+
+#[test]
 fn sources_say_where_phonemes_are_from() {
     let mut phonemizer = phonemizer();
     phonemizer.set_user_words(UserWords::parse("blorp: cat dog\nFoo = fˈu", Accent::American).unwrap());
@@ -94,13 +114,23 @@ fn the_limit_of_one_run_is_kept() {
     assert!(chunks.iter().all(|c| c.phonemes.chars().count() <= 510));
     let spoken: usize = chunks.iter().map(|c| c.phonemes.split(' ').count()).sum();
     assert_eq!(spoken, 130);
+}
+
+#[test]
+fn texts_around_the_limit_lose_no_word() {
+    let phonemizer = phonemizer();
+    // "kˈæt " is five tokens and "“kˈæt” " seven, of which the last space is not spoken.
     for total in [509, 510, 511] {
-        // Seven characters a word and space, then a last word that fills up.
-        let mut text = vec!["hello"; 60].join(" ");
-        let left = total - 60 * 7;
-        text += &format!(" {}", vec!["apple"; 40].join(" "));
-        let said = phonemizer.phonemize(&text).to_kokoro_string();
-        assert!(said.chars().count() > total && left > 0);
+        let quoted = (0..5).find(|n| (total + 1 - 7 * n) % 5 == 0).unwrap();
+        let plain = (total + 1 - 7 * quoted) / 5;
+        let words: Vec<&str> =
+            std::iter::repeat_n("“cat”", quoted).chain(std::iter::repeat_n("cat", plain)).collect();
+        let said = phonemizer.phonemize(&words.join(" "));
+        assert_eq!(said.to_kokoro_string().chars().count(), total);
+        let chunks = said.chunks(510);
+        assert_eq!(chunks.len(), if total > 510 { 2 } else { 1 });
+        let spoken: usize = chunks.iter().map(|c| c.phonemes.matches("kˈæt").count()).sum();
+        assert_eq!(spoken, words.len(), "{total} tokens");
     }
 }
 

@@ -9,6 +9,9 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+/// A longer run of letters is no word; it is cut, which bounds the depth and the time of every rule about words.
+const MAX_WORD_CHARS: usize = 64;
+
 /// What a stretch of text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -199,7 +202,7 @@ fn word_end(chars: &[(usize, char)], start: usize) -> usize {
         } else {
             false
         };
-        if !inside {
+        if !inside || i - start >= MAX_WORD_CHARS {
             break;
         }
         i += 1;

@@ -6,6 +6,10 @@ use super::letters::{LetterModel, fold};
 use super::lexicon::{Lexicon, Tag};
 use super::{Source, UserWords};
 
+/// Rules that may be applied inside one another ("un-", then "-ed", then "-s"). Every level tries all of them, so
+/// that without a bound a word made of endings would take time without end.
+const RULES_DEEP: usize = 3;
+
 /// What a word is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
@@ -258,10 +262,16 @@ impl Words<'_> {
 
     /// A lower-case word by its ending or prefix.
     fn inflected(&self, lower: &str, asked: Use) -> Option<Sound> {
+        self.inflected_within(lower, asked, RULES_DEEP)
+    }
+
+    /// The same with at most `deeper` further rules inside the word.
+    fn inflected_within(&self, lower: &str, asked: Use, deeper: usize) -> Option<Sound> {
         if !lower.is_ascii() || lower.len() < 4 || !lower.bytes().all(|b| b.is_ascii_lowercase()) {
             return None;
         }
         let accent = self.accent();
+        let inner = |rest: &str| self.inflected_within(rest, asked, deeper.checked_sub(1)?);
         let first =
             |stems: Vec<String>, tag: Tag| stems.into_iter().find_map(|s| Some((self.stem(&s, tag)?, s)));
         if let Some((stem, _)) = first(inflect::s_stems(lower), asked.tag) {
@@ -283,8 +293,7 @@ impl Words<'_> {
         }
         for &(prefix, american, british) in PREFIXES {
             let Some(rest) = lower.strip_prefix(prefix).filter(|r| r.len() >= 4) else { continue };
-            let found =
-                self.stem(rest, asked.tag).or_else(|| self.inflected(rest, asked).map(|s| s.phonemes));
+            let found = self.stem(rest, asked.tag).or_else(|| inner(rest).map(|s| s.phonemes));
             if let Some(stem) = found {
                 return sound(format!("{}{stem}", pick((american, british), accent)), Source::Rule);
             }
@@ -292,12 +301,11 @@ impl Words<'_> {
         self.compound(lower).or_else(|| {
             // A plural or past of something that only the rules know: "starfishes", "unbolted".
             let stems = inflect::s_stems(lower);
-            let plural =
-                stems.iter().find_map(|s| self.inflected(s, asked)).map(|s| inflect::s(&s.phonemes, accent));
+            let plural = stems.iter().find_map(|s| inner(s)).map(|s| inflect::s(&s.phonemes, accent));
             let past = || {
                 inflect::ed_stems(lower)
                     .iter()
-                    .find_map(|s| self.inflected(s, asked))
+                    .find_map(|s| inner(s))
                     .map(|s| inflect::ed(&s.phonemes, accent))
             };
             sound(plural.or_else(past)?, Source::Rule)
@@ -393,7 +401,7 @@ impl Words<'_> {
                 match c.to_digit(10) {
                     Some(d) => names.push(pick(DIGIT_NAMES[d as usize], accent).to_owned()),
                     None if c == '.' && chars.peek().is_some_and(char::is_ascii_digit) => {
-                        names.push(if accent == Accent::American { "pˌYnt" } else { "pˌYnt" }.to_owned());
+                        names.push("pˌYnt".to_owned());
                     }
                     None => {
                         names.extend(Some(spell(&fold(&c.to_string()), accent)).filter(|s| !s.is_empty()))
