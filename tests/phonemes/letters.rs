@@ -100,17 +100,16 @@ pub(crate) fn report(lexicon: &Lexicon) -> Result<(), Box<dyn Error>> {
     let words = held_out(lexicon);
     let model = LetterModel::built_in()?;
     let start = Instant::now();
-    let ours: Vec<String> = words.iter().map(|w| model.phonemes(&w.word, accent).unwrap_or_default()).collect();
+    let ours: Vec<String> =
+        words.iter().map(|w| model.phonemes(&w.word, accent).unwrap_or_default()).collect();
     let ms = start.elapsed().as_secs_f64() * 1e3 / words.len().max(1) as f64;
     let spellings: Vec<&str> = words.iter().map(|w| w.word.as_str()).collect();
     let espeak = super::espeak::read(&spellings, accent)?;
     println!("{accent} accent; per cent of words wrong, per cent of phonemes wrong; {ms:.2} ms a word");
     println!("{:<28}{:>6}{:>17}{:>17}{:>17}", "", "words", "all marks", "no stress", "sounds merged");
-    for (group, keep) in [
-        ("all", (|_| true) as fn(&HeldOut) -> bool),
-        ("gold", |w| w.gold),
-        ("names", |w| w.name),
-    ] {
+    for (group, keep) in
+        [("all", (|_| true) as fn(&HeldOut) -> bool), ("gold", |w| w.gold), ("names", |w| w.name)]
+    {
         let chosen: Vec<usize> = (0..words.len()).filter(|&i| keep(&words[i])).collect();
         let part: Vec<&HeldOut> = chosen.iter().map(|&i| &words[i]).collect();
         row(&format!("{group}: letter-to-sound"), &part, &|i| ours[chosen[i]].clone());

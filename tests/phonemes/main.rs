@@ -39,7 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             for text in rest {
                 let said = phonemizer.phonemize(text);
                 println!("{}", said.to_misaki_string());
-                for token in said.tokens.iter().filter(|t| t.source > Source::Silver && t.source != Source::Mark) {
+                for token in
+                    said.tokens.iter().filter(|t| t.source > Source::Silver && t.source != Source::Mark)
+                {
                     println!("  {:?}: {} ({:?})", &text[token.text.clone()], token.phonemes, token.source);
                 }
             }
@@ -54,7 +56,10 @@ fn read(folder: &Path, accent: Accent) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
         Accent::American => "us",
         Accent::British => "gb",
     };
-    Ok([std::fs::read(folder.join(format!("{name}_gold.json")))?, std::fs::read(folder.join(format!("{name}_silver.json")))?])
+    Ok([
+        std::fs::read(folder.join(format!("{name}_gold.json")))?,
+        std::fs::read(folder.join(format!("{name}_silver.json")))?,
+    ])
 }
 
 fn load(folder: &Path, accent: Accent) -> Result<Lexicon, Box<dyn Error>> {

@@ -466,6 +466,16 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
             }
         }
         "upset" | "overhead" => add(-1.0, 0.3, 1.0),
+        "underground" => {
+            // "they work underground", but "an underground train" and "the Underground".
+            let named = view.left().is_some_and(|w| {
+                w.is_any(Classes::DETERMINER | Classes::POSSESSIVE | Classes::PREPOSITION)
+                    || w.text.starts_with(char::is_uppercase)
+            });
+            if !named {
+                add(-3.0, 0.0, 1.0);
+            }
+        }
         "overall" => add(-0.5, -1.0, 1.0),
         "produce" => {
             if view.left_is(&["fresh", "local", "organic", "farm"]) {
@@ -497,7 +507,8 @@ pub(super) fn that_points(view: View) -> bool {
         && !right.is_any(Classes::SUBJECT)
     {
         // "the one that is" joins; "and that is", "is that a" points.
-        return left.is_any(Classes::CONJUNCTION | Classes::BE | Classes::MODAL | Classes::INVITING)
+        return left.lower == "that"
+            || left.is_any(Classes::CONJUNCTION | Classes::BE | Classes::MODAL | Classes::INVITING)
             || left.is_any(Classes::VERB | Classes::PAST)
                 && !left.is_any(Classes::LINKING)
                 && right.is_any(Classes::BE);
@@ -517,7 +528,8 @@ pub(super) fn that_points(view: View) -> bool {
     let verb = left.is_any(Classes::VERB | Classes::PAST | Classes::INVITING);
     let singular =
         right.classes.is_open() && !right.lower.ends_with('s') && !right.text.starts_with(char::is_uppercase);
-    verb && (singular || right.is_any(Classes::ADJECTIVE | Classes::PARTICLE | Classes::PREPOSITION))
+    verb && (singular
+        || right.is_any(Classes::ADJECTIVE | Classes::PARTICLE | Classes::PREPOSITION | Classes::TO))
         || left.is_any(Classes::DETERMINER)
 }
 

@@ -245,7 +245,8 @@ impl Phonemizer {
                 (Next::Pause, true) => "tuː",
             },
             "am" if next != Next::Pause && spelling == "am" => "ɐm",
-            "in" if next == Next::Pause => "ˈɪn",
+            // "come in.", "in and out": no noun follows.
+            "in" if next == Next::Pause || view.right_is(&["and", "or", "but"]) => "ˈɪn",
             "in" if !shouted => "ɪn",
             "used" => match (homographs::used_is_habit(view), british) {
                 (true, false) => "jˈust",

@@ -76,15 +76,9 @@ fn marks_and_spaces_survive() {
 #[test]
 fn endless_words_end() {
     let phonemizer = phonemizer();
-    for (part, count) in [
-        ("re", 30),
-        ("es", 30),
-        ("'s", 2_000),
-        ("-a", 1_000),
-        ("a.", 2_000),
-        ("1a", 1_000),
-        ("x", 1_000),
-    ] {
+    for (part, count) in
+        [("re", 30), ("es", 30), ("'s", 2_000), ("-a", 1_000), ("a.", 2_000), ("1a", 1_000), ("x", 1_000)]
+    {
         let word = format!("un{}{}", part.repeat(count), "ed".repeat(15));
         let said = phonemizer.phonemize(&format!("{word} cat"));
         assert!(said.to_misaki_string().ends_with("kˈæt"), "{part}");

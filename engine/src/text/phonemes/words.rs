@@ -1,6 +1,6 @@
 //! One word to phonemes: the lexicon first, then rules, then spelling out, then letter to sound.
 
-use super::alphabet::{Accent, PRIMARY, SECONDARY, demote, emphasize, stress_first_vowel, weight};
+use super::alphabet::{Accent, PRIMARY, SECONDARY, demote, emphasize, is_vowel, stress_first_vowel, weight};
 use super::inflect::{self, PREFIXES, SUFFIXES};
 use super::letters::{LetterModel, fold};
 use super::lexicon::{Lexicon, Tag};
@@ -385,6 +385,13 @@ impl Words<'_> {
         let source =
             sounds.iter().map(|s| s.source).max_by_key(|s| s.trust()).filter(|s| *s > Source::Silver);
         let mut phones: Vec<String> = sounds.into_iter().map(|s| s.phonemes).collect();
+        // "state-of-the-art": inside a compound too, "the" hears what follows.
+        for i in 1..phones.len() {
+            let vowel = phones[i].trim_start_matches([PRIMARY, SECONDARY]).starts_with(is_vowel);
+            if vowel && phones[i - 1] == "ðə" {
+                phones[i - 1] = "ði".to_owned();
+            }
+        }
         if !digits {
             share_stress(&mut phones, &parts);
         }
