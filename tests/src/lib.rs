@@ -7,6 +7,7 @@
 //! | [`broken`] | backends that are wrong on purpose, to see the suite fail |
 //! | [`case`] | a graph with its weights and a script of runs; holding a backend to the reference |
 //! | [`cases`] | the cases of the op suite, for every op of the table |
+//! | [`references`] | stored references of other engines, held to their stamps |
 //! | [`subjects`] | the backends that this machine offers, with what they do not claim |
 
 pub mod broken;
@@ -14,4 +15,5 @@ pub mod case;
 pub mod cases;
 pub mod compare;
 pub mod random;
+pub mod references;
 pub mod subjects;
