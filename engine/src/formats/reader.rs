@@ -7,7 +7,7 @@ use super::{FormatError, FormatErrorKind};
 
 /// Bytes that a reader may keep beside the mapped file: names, shapes, metadata, graph nodes. The largest
 /// published models that we know need a tenth of it. (Arrays and element values stay in the map.)
-pub(crate) const FACTS_LIMIT: usize = 20 << 20;
+pub(crate) const FACTS_LIMIT: usize = 12 << 20;
 
 /// Tensors of one file. Models with experts stored apart have some thousands.
 pub(crate) const TENSORS_LIMIT: u64 = 1 << 16;

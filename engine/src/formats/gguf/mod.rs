@@ -60,7 +60,7 @@ pub struct Gguf {
 
 #[derive(Debug)]
 struct Meta {
-    /// Offset of the value in the file.
+    /// Offset in the file of the value's type, which the value follows.
     offset: u64,
     value: Value,
 }
