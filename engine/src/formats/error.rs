@@ -178,13 +178,25 @@ impl FormatError {
             text.push_str(&format!("{}: ", file.display()));
         }
         if !self.field.is_empty() {
-            text.push_str(&self.field);
+            push_clipped(&mut text, &self.field, 300);
             text.push(' ');
         }
         if let Some(offset) = self.offset {
             text.push_str(&format!("(at byte {offset}) "));
         }
-        text.push_str(&self.kind.to_string());
+        push_clipped(&mut text, &self.kind.to_string(), 500);
         text
     }
+}
+
+/// Adds at most about `limit` bytes of `part`, which may hold a name of a hostile file: begin and end.
+fn push_clipped(text: &mut String, part: &str, limit: usize) {
+    if part.len() <= limit {
+        return text.push_str(part);
+    }
+    let end = part.floor_char_boundary(limit / 2);
+    let start = part.ceil_char_boundary(part.len() - limit / 2);
+    text.push_str(&part[..end]);
+    text.push('…');
+    text.push_str(&part[start..]);
 }

@@ -10,6 +10,8 @@ mod gguf_lies;
 mod onnx_lies;
 #[path = "safetensors.rs"]
 mod safetensors_lies;
+#[path = "shards.rs"]
+mod shards_lies;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

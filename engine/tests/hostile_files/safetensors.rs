@@ -110,6 +110,19 @@ fn each_lie_is_refused() {
                 raw(&format!(r#"{{"__metadata__":{{{}}}}}"#, texts.join(",")), 0),
                 "invalid length",
             ),
+            (
+                // Quotes that nearly repeat the name: looking for its place must not cost their product.
+                "a name of quotes",
+                raw(
+                    &format!(
+                        r#"{{"t":{{"x":"{0}","dtype":"U8","shape":[1],"data_offsets":[0,1]}},"{1}":{{"dtype":"U8","shape":[2],"data_offsets":[1,2]}}}}"#,
+                        r#"\""#.repeat(4_000_000),
+                        r#"\""#.repeat(30_000),
+                    ),
+                    2,
+                ),
+                "call for 2",
+            ),
             ("bad text", raw("{\"\\ud800\":1}", 0), "JSON header"),
         ],
     );

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::*;
-use crate::formats::index::{Stored, check_name, tensor_bytes};
+use crate::formats::index::{Stored, tensor_bytes};
 use crate::formats::reader::DIMS_LIMIT;
 use crate::formats::{FormatErrorKind, TensorType};
 
@@ -96,9 +96,10 @@ pub(super) fn parse(
 }
 
 /// Where the header names the tensor, for errors: serde tells no positions of what it accepts.
-fn place_of(text: &[u8], name: &str) -> u64 {
+pub(super) fn place_of(text: &[u8], name: &str) -> u64 {
     let quoted = serde_json::Value::from(name).to_string();
-    text.windows(quoted.len()).position(|window| window == quoted.as_bytes()).unwrap_or(0) as u64
+    // Of linear cost whatever the text repeats; comparing at every byte would take minutes on a crafted one.
+    memchr::memmem::find(text, quoted.as_bytes()).unwrap_or(0) as u64
 }
 
 /// A JSON error as ours; `text` starts at byte `base` of the file.

@@ -24,7 +24,7 @@ use std::path::{Component, Path};
 
 use serde::Deserialize;
 
-use super::index::{Data, Entry, Index};
+use super::index::{Data, Entry, Index, check_name};
 use super::reader::{Budget, Reader, TENSORS_LIMIT, limited};
 use super::{FormatError, FormatErrorKind, Mapped, TensorSource, TensorView};
 
@@ -77,7 +77,7 @@ impl SafeTensors {
     }
 
     fn open_shards(path: &Path) -> Result<Self, FormatError> {
-        let weight_map = read_weight_map(path).map_err(|error| error.in_file(Some(path)))?;
+        let (weight_map, text) = read_weight_map(path).map_err(|error| error.in_file(Some(path)))?;
         let mut shards: BTreeMap<&str, usize> = BTreeMap::new();
         for shard in weight_map.values() {
             let next = shards.len();
@@ -110,7 +110,8 @@ impl SafeTensors {
         for (name, shard) in &weight_map {
             if index.find(name).is_none() {
                 let kind = FormatErrorKind::Invalid(format!("is not in `{shard}`, where the index has it"));
-                return Err(FormatError::about(kind, format_args!("tensor `{name}`")).in_file(Some(path)));
+                let at = header::place_of(&text, name);
+                return Err(FormatError::at(kind, at, format_args!("tensor `{name}`")).in_file(Some(path)));
             }
         }
         Ok(Self { files, metadata, index })
@@ -156,7 +157,8 @@ struct ShardIndex {
     weight_map: header::UniqueMap,
 }
 
-fn read_weight_map(path: &Path) -> Result<BTreeMap<String, String>, FormatError> {
+/// Which shard each tensor is in, and the text of the index, for the offsets of errors.
+fn read_weight_map(path: &Path) -> Result<(BTreeMap<String, String>, Vec<u8>), FormatError> {
     let whole = |kind| FormatError::about(kind, "index");
     // Through `Mapped` for its checks only: it refuses what is not a regular file.
     let len = Mapped::open(path)?.len() as u64;
@@ -167,15 +169,19 @@ fn read_weight_map(path: &Path) -> Result<BTreeMap<String, String>, FormatError>
     let weight_map = index.weight_map.0;
     limited(weight_map.len() as u64, TENSORS_LIMIT, 0, &"number of tensors")?;
     for (name, shard) in &weight_map {
+        let at = || header::place_of(&text, name);
+        check_name(name.len() as u64, 0, &"tensor name")
+            .map_err(|error| FormatError { offset: Some(at()), ..error })?;
         let mut parts = Path::new(shard).components();
         let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == OsStr::new(shard));
         if !plain || shard.contains(['/', '\\', ':', '\0']) {
+            let shard: String = shard.chars().take(64).collect();
             let kind =
                 FormatErrorKind::Invalid(format!("is in `{shard}`, which is not a file beside the index"));
-            return Err(FormatError::about(kind, format_args!("tensor `{name}`")));
+            return Err(FormatError::at(kind, at(), format_args!("tensor `{name}`")));
         }
     }
-    Ok(weight_map)
+    Ok((weight_map, text))
 }
 
 #[cfg(test)]
