@@ -7,8 +7,8 @@
 //! A user's text must not become control tokens: someone who says or pastes `<|im_end|>` would end their
 //! own turn and write the model's next one. So [`Tokenizer::encode`] has to be told which it is:
 //!
-//! * [`Special::AsText`]: nothing in the text is a control token. Not a matter of matching alone: a file
-//!   whose merge rules make a control token is refused.
+//! * [`Special::AsText`]: nothing in the text is a control token. Not a matter of matching alone: merge
+//!   rules that make a control token are left out (Qwen2.5 has one for `</s>`, which ends replies).
 //! * [`Special::Parse`]: control tokens are recognised, for what a chat template wrote itself.
 //!
 //! ```
@@ -33,6 +33,7 @@ use super::bpe::{Merges, Scratch};
 use super::detokenize::Detokenizer;
 use super::pretokenize::PreTokenizer;
 use super::vocabulary::Vocabulary;
+use crate::formats::FormatError;
 
 pub use super::vocabulary::TokenKind;
 
@@ -81,9 +82,9 @@ impl BpeConfig {
 }
 
 /// Names of control tokens that end a reply in published models; the list is llama.cpp's
-/// (`llama-vocab.cpp`, `special_eog_ids`). The last three belong to code completion: in a reply they mean
+/// (`llama-vocab.cpp`, `special_eog_ids`). The last eight belong to code completion: in a reply they mean
 /// that it is over.
-const END_OF_GENERATION: [&str; 24] = [
+pub(super) const END_OF_GENERATION: [&str; 29] = [
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
@@ -106,7 +107,12 @@ const END_OF_GENERATION: [&str; 24] = [
     "<｜end▁of▁sentence｜>",
     "[e~[",
     "<|fim_pad|>",
+    "<fim_pad>",
+    "<fim-pad>",
     "<|repo_name|>",
+    "<reponame>",
+    "<|fim_repo|>",
+    "<fim-repo>",
     "<|file_sep|>",
 ];
 
@@ -182,14 +188,6 @@ pub enum TokenizerError {
         /// The text that is no token.
         token: String,
     },
-    /// A merge rule would turn plain text into a control token.
-    #[error("merge rule {rank} has the control token {token:?}: text would become control tokens")]
-    MergeOfControlToken {
-        /// The rule's position in the file.
-        rank: usize,
-        /// The control token.
-        token: String,
-    },
     /// An id outside the vocabulary.
     #[error("{what} {id} is outside the vocabulary of {size} tokens")]
     IdOutOfRange {
@@ -221,20 +219,9 @@ pub enum TokenizerError {
     /// `tokenizer.json` could not be read.
     #[error("tokenizer.json is malformed: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field of the model file is missing or has another type.
-    #[error("the model file's {field} {problem}")]
-    Metadata {
-        /// The field.
-        field: &'static str,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A token that the model's protocol needs is not there.
-    #[error("the vocabulary has no {token:?}: these are not the files of a Whisper model")]
-    MissingToken {
-        /// The token.
-        token: String,
-    },
+    /// The model file lacks a field, or has it with another type.
+    #[error(transparent)]
+    Format(#[from] FormatError),
 }
 
 /// How control tokens in a text are to be taken.
@@ -604,6 +591,16 @@ mod tests {
     }
 
     #[test]
+    fn merges_make_no_control_token() {
+        let tokens = ["a", "b", "c", "ab", "abc"].map(String::from).to_vec();
+        let merges = ["a b", "ab c"].map(String::from).to_vec();
+        let config = BpeConfig { eos: Some(4), merges, ..BpeConfig::new(tokens, PreTokenizer::Gpt2) };
+        let tokenizer = Tokenizer::new(config).unwrap();
+        assert_eq!(tokenizer.encode("abc", Special::AsText), [3, 2]);
+        assert_eq!(tokenizer.encode("abc", Special::Parse), [4]);
+    }
+
+    #[test]
     fn text_is_normalised_only_where_asked() {
         let mut tokens: Vec<String> = (0..=255).map(|byte| char_of(byte).to_string()).collect();
         tokens.truncate(256);
@@ -629,9 +626,6 @@ mod tests {
         ] {
             assert!(matches!(Tokenizer::new(config), Err(TokenizerError::IdOutOfRange { size: 3, .. })));
         }
-        let error =
-            Tokenizer::new(BpeConfig { eos: Some(2), merges: vec!["a b".into()], ..base() }).unwrap_err();
-        assert!(matches!(error, TokenizerError::MergeOfControlToken { .. }));
         let tokens: Vec<String> = (0..=MAX_LITERALS).map(|i| i.to_string()).collect();
         let kinds = vec![TokenKind::Control; tokens.len()];
         let many = BpeConfig { kinds, ..BpeConfig::new(tokens, PreTokenizer::Gpt2) };
