@@ -75,10 +75,10 @@ impl Phonemes {
 
 fn push(out: &mut Vec<Chunk>, part: &[(char, Cut, Range<usize>)]) {
     let phonemes: String = part.iter().map(|c| c.0).collect::<String>().trim().to_owned();
-    if let (Some(first), Some(last)) = (part.first(), part.last()) {
-        if !phonemes.is_empty() {
-            out.push(Chunk { phonemes, text: first.2.start..last.2.end });
-        }
+    if let (Some(first), Some(last)) = (part.first(), part.last())
+        && !phonemes.is_empty()
+    {
+        out.push(Chunk { phonemes, text: first.2.start..last.2.end });
     }
 }
 

@@ -196,9 +196,7 @@ pub(super) fn classes(word: &str) -> Classes {
         return found;
     }
     let ends = |suffixes: &[&str]| suffixes.iter().any(|s| word.len() > s.len() + 1 && word.ends_with(s));
-    if ends(&["n't"]) {
-        found = found | Classes::MODAL;
-    } else if ends(&["'ll", "'d"]) {
+    if ends(&["n't", "'ll", "'d"]) {
         found = found | Classes::MODAL;
     } else if ends(&["'ve"]) {
         found = found | Classes::HAVE;

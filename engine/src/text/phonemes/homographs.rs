@@ -232,6 +232,8 @@ pub(super) fn second_meaning(view: View, accent: Accent) -> Option<String> {
 }
 
 /// Corrections for words that mostly go one way, on top of what stands around them.
+// One arm a word: a condition that moved into the pattern would send the word on to the arms below.
+#[allow(clippy::collapsible_match)]
 pub(super) fn adjust(view: View, s: &mut Scores) {
     let word: &Word = view.word();
     let mut add = |noun: f32, verb: f32, adjective: f32| {

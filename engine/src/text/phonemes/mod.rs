@@ -206,10 +206,8 @@ impl Phonemizer {
             asked.lower = homographs::prefers_lower(view);
         }
         let shouting_name = spelling.len() > 1 && spelling.chars().all(char::is_uppercase) && !shouted;
-        if !shouting_name {
-            if let Some(phonemes) = homographs::second_meaning(view, self.accent()) {
-                return Sound { phonemes, source: Source::Gold };
-            }
+        if !shouting_name && let Some(phonemes) = homographs::second_meaning(view, self.accent()) {
+            return Sound { phonemes, source: Source::Gold };
         }
         let lower = spelling.to_lowercase();
         if let Some(entry) = self.lexicon.get(&lower).filter(Entry::is_homograph) {

@@ -352,9 +352,9 @@ fn right_evidence(view: View, s: &mut Scores) {
         s.add(2.0, -1.5, -1.0);
     } else if right.is(Classes::TO) {
         s.add(0.3, 0.0, 0.2);
-    } else if right.is(Classes::POSSESSIVE | Classes::OBJECT) && !right.is(Classes::PREPOSITION) {
-        s.add(0.0, 2.0, 0.0);
-    } else if right.is(Classes::DETERMINER) && !right.is(Classes::RELATIVE) {
+    } else if right.is(Classes::POSSESSIVE | Classes::OBJECT) && !right.is(Classes::PREPOSITION)
+        || right.is(Classes::DETERMINER) && !right.is(Classes::RELATIVE)
+    {
         s.add(0.0, 2.0, 0.0);
     } else if right.is(Classes::RELATIVE) {
         s.add(0.8, 0.6, 0.0);

@@ -108,15 +108,13 @@ pub(super) fn split(text: &str) -> Vec<Piece> {
         let before = i.checked_sub(1).and_then(at);
         let opens = before.is_none_or(|b| b.is_whitespace() || "([{—“".contains(b));
         let kind = if is_ours(c) && !is_combining_mark(c)
-            || is_apostrophe(c) && opens && at(i + 1).is_some_and(|n| is_ours(n))
+            || is_apostrophe(c) && opens && at(i + 1).is_some_and(is_ours)
         {
             i = word_end(&chars, i);
             let mut word: String = text[offset(start)..offset(i)].to_owned();
-            if let Some(next) = at(i).filter(|&n| n == '.') {
-                if keeps_dot(&word, &chars, i) {
-                    word.push(next);
-                    i += 1;
-                }
+            if at(i) == Some('.') && keeps_dot(&word, &chars, i) {
+                word.push('.');
+                i += 1;
             }
             let word = normal(&word);
             if word.chars().any(|c| c.is_alphanumeric()) { Some(Kind::Word(word)) } else { None }

@@ -337,10 +337,10 @@ impl Words<'_> {
     /// Diacritics and drawn-out letters removed: "café", "sooo".
     fn folded(&self, lower: &str, asked: Use) -> Option<Sound> {
         let plain = fold(lower);
-        if plain != lower {
-            if let Some(found) = self.known(&plain, &plain, asked).or_else(|| self.inflected(&plain, asked)) {
-                return Some(found);
-            }
+        if plain != lower
+            && let Some(found) = self.known(&plain, &plain, asked).or_else(|| self.inflected(&plain, asked))
+        {
+            return Some(found);
         }
         let mut runs: Vec<(char, usize)> = Vec::new();
         for c in plain.chars() {
