@@ -61,14 +61,19 @@ impl FloatMatrix {
         let tiles = rows.div_ceil(TILE);
         let bytes = checked(&[tiles, TILE, cols, ty.bytes()])?;
         let mut data = reserve(bytes)?;
+        let tile_bytes = cols * TILE * ty.bytes();
         if ty == FloatType::F32 {
             let plain = plain_rows(spec, view)?;
-            place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| plain[r * cols + c]);
+            each_tile(data.bytes_mut(), tile_bytes, |tile, out| {
+                place(bytemuck::cast_slice_mut(out), tile, rows, cols, |r, c| plain[r * cols + c]);
+            });
         } else {
             // 16-bit numbers are moved as they are; file bytes have no alignment.
-            place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| {
-                let at = 2 * file_index(spec, r, c);
-                u16::from_le_bytes([view.data[at], view.data[at + 1]])
+            each_tile(data.bytes_mut(), tile_bytes, |tile, out| {
+                place(bytemuck::cast_slice_mut(out), tile, rows, cols, |r, c| {
+                    let at = 2 * file_index(spec, r, c);
+                    u16::from_le_bytes([view.data[at], view.data[at + 1]])
+                });
             });
         }
         Ok(Self { ty, rows, cols, data })
@@ -98,22 +103,53 @@ impl Phases {
         let (out, channels, window) = (spec.rows, spec.cols / taps, taps.div_ceil(stride));
         let (rows, cols) = (stride * out, window * channels);
         let mut data = reserve(checked(&[rows.div_ceil(TILE), TILE, cols, 4])?)?;
-        place(bytemuck::cast_slice_mut(data.bytes_mut()), rows, cols, |r, c| {
+        let weight = |r: usize, c: usize| {
             let (phase, o) = (r / out, r % out);
             let tap = phase + (window - 1 - c / channels) * stride;
             if tap < taps { plain[o * spec.cols + tap * channels + c % channels] } else { 0.0_f32 }
+        };
+        each_tile(data.bytes_mut(), cols * TILE * 4, |tile, bytes| {
+            place(bytemuck::cast_slice_mut(bytes), tile, rows, cols, weight);
         });
         Ok(Self { matrix: FloatMatrix { ty: FloatType::F32, rows, cols, data }, window })
     }
 }
 
-fn place<T>(out: &mut [T], rows: usize, cols: usize, at: impl Fn(usize, usize) -> T) {
-    for r in 0..rows {
-        let tile = (r / TILE) * TILE * cols + r % TILE;
-        for c in 0..cols {
-            out[tile + c * TILE] = at(r, c);
+/// Fills tile number `tile`: its columns one after the other, rows past the last left as they are.
+fn place<T>(out: &mut [T], tile: usize, rows: usize, cols: usize, at: impl Fn(usize, usize) -> T) {
+    let valid = (rows - tile * TILE).min(TILE);
+    for c in 0..cols {
+        for r in 0..valid {
+            out[c * TILE + r] = at(tile * TILE + r, c);
         }
     }
+}
+
+/// Bytes that are worth a thread of their own.
+const THREAD_BYTES: usize = 1 << 20;
+
+/// Calls `pack` for each tile, with its number and its bytes, on as many threads as there are cores: weights are packed
+/// while nothing else runs.
+fn each_tile(data: &mut [u8], tile_bytes: usize, pack: impl Fn(usize, &mut [u8]) + Sync) {
+    if tile_bytes == 0 || data.is_empty() {
+        return;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = (data.len() / THREAD_BYTES).clamp(1, cores);
+    let tiles = (data.len() / tile_bytes).div_ceil(threads);
+    let part = |(part, bytes): (usize, &mut [u8])| {
+        for (i, tile) in bytes.chunks_exact_mut(tile_bytes).enumerate() {
+            pack(part * tiles + i, tile);
+        }
+    };
+    let mut parts = data.chunks_mut(tiles * tile_bytes).enumerate();
+    let first = parts.next();
+    std::thread::scope(|scope| {
+        for other in parts {
+            scope.spawn(|| part(other));
+        }
+        first.map(&part);
+    });
 }
 
 fn checked(factors: &[usize]) -> Result<usize, CompileErrorKind> {
@@ -232,17 +268,20 @@ impl IntMatrix {
         packed.data = reserve(checked(&[tiles, packed.tile_bytes()])?)?;
         let (tile_bytes, scale_bytes) = (packed.tile_bytes(), packed.scale_bytes());
         let row_bytes = view.data.len() / spec.rows.max(1);
-        for row in 0..spec.rows {
-            let file = &view.data[row * row_bytes..(row + 1) * row_bytes];
-            let tile = &mut packed.data.bytes_mut()[row / TILE * tile_bytes..][..tile_bytes];
-            let (scale_area, quant_area) = tile.split_at_mut(scale_bytes);
+        each_tile(packed.data.bytes_mut(), tile_bytes, |tile, bytes| {
+            let (scale_area, quant_area) = bytes.split_at_mut(scale_bytes);
+            let rows = tile * TILE..spec.rows.min((tile + 1) * TILE);
             for block in 0..blocks {
-                let source = FileBlock::new(view.ty, file, block);
-                source.place_scales(scales, scale_area, block, row % TILE);
-                let area = &mut quant_area[block * quants.bytes()..][..quants.bytes()];
-                place_quants(quants, area, &source.quants(), row % TILE);
+                let mut q = [[0; BLOCK]; TILE];
+                for (row, q) in rows.clone().zip(&mut q) {
+                    let file = &view.data[row * row_bytes..(row + 1) * row_bytes];
+                    let source = FileBlock::new(view.ty, file, block);
+                    source.place_scales(scales, scale_area, block, row % TILE);
+                    *q = source.quants();
+                }
+                place_quants(quants, &mut quant_area[block * quants.bytes()..][..quants.bytes()], &q);
             }
-        }
+        });
         Ok(packed)
     }
 }
@@ -262,27 +301,43 @@ impl<'a> FileBlock<'a> {
         Self { ty, bytes: &row[at..at + ty.block_bytes()], part: block % parts }
     }
 
-    /// The quants as unsigned numbers (signed bytes for Q8_0), in column order.
+    /// The quants as unsigned numbers (signed bytes for Q8_0), in column order. Each type has its own loop, which the
+    /// compiler turns into vectors.
     fn quants(&self) -> [u8; BLOCK] {
         let b = self.bytes;
-        let nibble = |qs: &[u8], i: usize| if i < 16 { qs[i] & 15 } else { qs[i - 16] >> 4 };
-        let part_nibble = |qs: &[u8], i: usize| (qs[self.part / 2 * 32 + i] >> (4 * (self.part % 2))) & 15;
-        let fifth = |qh: &[u8], i: usize| (qh[i / 8] >> (i % 8) & 1) << 4;
-        std::array::from_fn(|i| match self.ty {
-            TensorType::Q4_0 => nibble(&b[2..], i),
-            TensorType::Q4_1 => nibble(&b[4..], i),
-            TensorType::Q5_0 => nibble(&b[6..], i) | fifth(&b[2..6], i),
-            TensorType::Q5_1 => nibble(&b[8..], i) | fifth(&b[4..8], i),
-            TensorType::Q8_0 => b[2 + i],
-            TensorType::Q4K => part_nibble(&b[16..], i),
-            TensorType::Q5K => part_nibble(&b[48..], i) | (b[16 + i] >> self.part & 1) << 4,
+        let nibbles = |qs: &[u8]| -> [u8; BLOCK] {
+            std::array::from_fn(|i| if i < 16 { qs[i] & 15 } else { qs[i - 16] >> 4 })
+        };
+        let part_nibbles = |qs: &[u8]| -> [u8; BLOCK] {
+            let (qs, shift) = (&qs[self.part / 2 * 32..][..32], 4 * (self.part % 2));
+            std::array::from_fn(|i| qs[i] >> shift & 15)
+        };
+        let fifths = |q: [u8; BLOCK], qh: &[u8]| -> [u8; BLOCK] {
+            std::array::from_fn(|i| q[i] | (qh[i / 8] >> (i % 8) & 1) << 4)
+        };
+        match self.ty {
+            TensorType::Q4_0 => nibbles(&b[2..18]),
+            TensorType::Q4_1 => nibbles(&b[4..20]),
+            TensorType::Q5_0 => fifths(nibbles(&b[6..22]), &b[2..6]),
+            TensorType::Q5_1 => fifths(nibbles(&b[8..24]), &b[4..8]),
+            TensorType::Q8_0 => {
+                let qs = &b[2..34];
+                std::array::from_fn(|i| qs[i])
+            }
+            TensorType::Q4K => part_nibbles(&b[16..144]),
+            TensorType::Q5K => {
+                let (q, qh) = (part_nibbles(&b[48..176]), &b[16..48]);
+                std::array::from_fn(|i| q[i] | (qh[i] >> self.part & 1) << 4)
+            }
             _ => {
                 // Q6_K: four quarters share 32 bytes of upper bits and pairwise 32 bytes of nibbles.
                 let (half, quarter) = (self.part / 4, self.part % 4);
-                let low = b[half * 64 + quarter % 2 * 32 + i] >> (4 * (quarter / 2)) & 15;
-                low | (b[128 + half * 32 + i] >> (2 * quarter) & 3) << 4
+                let low = &b[half * 64 + quarter % 2 * 32..][..32];
+                let high = &b[128 + half * 32..][..32];
+                let (low_shift, high_shift) = (4 * (quarter / 2), 2 * quarter);
+                std::array::from_fn(|i| low[i] >> low_shift & 15 | (high[i] >> high_shift & 3) << 4)
             }
-        })
+        }
     }
 
     fn place_scales(&self, scales: Scales, area: &mut [u8], block: usize, row: usize) {
@@ -315,18 +370,36 @@ impl<'a> FileBlock<'a> {
     }
 }
 
-fn place_quants(quants: Quants, area: &mut [u8], q: &[u8; BLOCK], row: usize) {
-    for (i, &q) in q.iter().enumerate() {
-        let (group, byte) = (i / 4, 4 * row + i % 4);
+/// Places the quants of 16 rows; those of rows past the last are 0.
+fn place_quants(quants: Quants, area: &mut [u8], q: &[[u8; BLOCK]; TILE]) {
+    for (row, q) in q.iter().enumerate() {
+        let at = |group: usize| 64 * group + 4 * row;
         if quants == Quants::Eight {
-            area[64 * group + byte] = q;
+            for group in 0..8 {
+                area[at(group)..at(group) + 4].copy_from_slice(&q[4 * group..4 * group + 4]);
+            }
             continue;
         }
-        area[64 * (group % 4) + byte] |= (q & 15) << (4 * (group / 4));
-        match quants {
-            Quants::Five => area[256 + byte] |= (q >> 4) << group,
-            Quants::Six => area[256 + 64 * (group / 4) + byte] |= (q >> 4) << (2 * (group % 4)),
-            Quants::Four | Quants::Eight => {}
+        for group in 0..4 {
+            for i in 0..4 {
+                area[at(group) + i] = q[4 * group + i] & 15 | q[16 + 4 * group + i] << 4;
+            }
+        }
+        for i in 0..4 {
+            let upper = |group: usize| q[4 * group + i] >> 4;
+            match quants {
+                Quants::Five => {
+                    area[at(4) + i] = (0..8).fold(0, |plane, group| plane | upper(group) << group)
+                }
+                Quants::Six => {
+                    for half in 0..2 {
+                        let plane =
+                            (0..4).fold(0, |plane, group| plane | upper(4 * half + group) << (2 * group));
+                        area[at(4 + half) + i] = plane;
+                    }
+                }
+                Quants::Four | Quants::Eight => {}
+            }
         }
     }
 }
