@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Three programs, because two things between them depend on data: the number of frames, and the harmonic source, whose
-//! phase needs f64 ([`source`]). All norms and two-way LSTMs span the whole text, so a text is made in one piece; texts
+//! phase needs f64 (`source`). All norms and two-way LSTMs span the whole text, so a text is made in one piece; texts
 //! of more than 510 tokens are cut at the best pause ([`Kokoro::synthesize`]).
 //!
 //! The weights are those of the file, 8-bit ones as `(q - zero_point) * scale` in f32 ([`weights`]).
