@@ -66,14 +66,9 @@ pub fn wgpu(options: WgpuOptions) -> Option<Wgpu> {
     None
 }
 
-/// What the wgpu backend does not claim: what only speech synthesis needs.
+/// What the wgpu backend does not claim: nothing; it has every op of the table.
 #[cfg(feature = "wgpu")]
-const WGPU_SKIPS: &[Skip] = &[
-    Skip { case: "conv_transpose1d", reason: "not written yet: Kokoro runs on the CPU" },
-    Skip { case: "instance_norm", reason: "not written yet: Kokoro runs on the CPU" },
-    Skip { case: "snake", reason: "not written yet: Kokoro runs on the CPU" },
-    Skip { case: "repeat_rows", reason: "not written yet: Kokoro runs on the CPU" },
-];
+const WGPU_SKIPS: &[Skip] = &[];
 
 fn cpu(set: InstructionSet) -> Subject {
     let options = CpuOptions { threads: Some(2), instruction_set: Some(set), poison: true };

@@ -4,7 +4,7 @@ use super::kernel::{Call, Word, Work, plain, words};
 use super::program::Compiler;
 use super::weights::kernel;
 use crate::backends::CompileError;
-use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId, Value, Weight};
+use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId, TransposedShape, Value, Weight};
 
 /// Words of scratch memory that a node needs beside its output, at its largest.
 pub(super) fn scratch_words(op: &Op, max_rows: usize, cols: usize, slots: usize) -> Option<usize> {
@@ -80,6 +80,27 @@ impl Compiler<'_> {
         let kernel = plain(self.device, "products", "carry").map_err(|e| self.error(e))?;
         let carry = Call::new(kernel, words(from, to, &own), Work::Groups(1.into(), 1)).states([state, None]);
         Ok(vec![call, carry])
+    }
+
+    pub(super) fn conv_transpose(
+        &self,
+        x: Value,
+        weight: Weight,
+        bias: Option<Weight>,
+        shape: &TransposedShape,
+        y: Value,
+    ) -> Result<Call, CompileError> {
+        let (from, to) = (self.place(x), self.place(y));
+        let own = [
+            Word::flag(bias.is_some()),
+            Word::size(shape.taps),
+            Word::size(shape.stride),
+            Word::size(shape.trim_left),
+            Word::size(shape.groups),
+        ];
+        let kernel = plain(self.device, "products", "conv_transpose1d").map_err(|e| self.error(e))?;
+        let call = Call::new(kernel, words(from, to, &own), Work::Threads(to.rows, to.cols));
+        Ok(call.weights([Some(self.plain(weight)?), self.maybe_plain(bias)?]))
     }
 
     pub(super) fn lstm(&self, node: &Node, y: Value) -> Result<Call, CompileError> {

@@ -60,6 +60,38 @@ fn conv1d(t: Thread) {
     store(p(Y) + at, sum);
 }
 
+// 7: whether there is a bias, 8: taps, 9: stride, 10: output rows cut off in front, 11: groups.
+@compute @workgroup_size(64)
+fn conv_transpose1d(t: Thread) {
+    let at = thread_index(t);
+    let outs = p(Y_STRIDE);
+    if at >= p(Y_ROWS) * outs {
+        return;
+    }
+    let m = at % outs;
+    let width = p(X_COLS) / p(11u);
+    let first_channel = select(m, 0u, p(11u) == 1u);
+    let w = m * p(8u) * width;
+    let place = at / outs + p(10u);
+    var sum = 0.0;
+    if p(7u) != 0u {
+        sum = bitcast<f32>(w1[m]);
+    }
+    // The taps of this row's phase, from the newest input row back.
+    for (var tap = place % p(9u); tap < p(8u) && tap <= place; tap += p(9u)) {
+        let row = (place - tap) / p(9u);
+        if row < p(N) {
+            let x = p(X) + row * p(X_STRIDE) + first_channel;
+            var part = 0.0;
+            for (var c = 0u; c < width; c++) {
+                part += load(x + c) * bitcast<f32>(w0[w + tap * width + c]);
+            }
+            sum += part;
+        }
+    }
+    store(p(Y) + at, sum);
+}
+
 // One workgroup moves the carry in s0 on: 13: its rows. A number moves towards the front, so that in ascending
 // order nothing is overwritten before it is read.
 @compute @workgroup_size(64)

@@ -68,6 +68,10 @@ impl Compiler<'_> {
             Op::Conv1dCarry { weight, bias, shape, state } => {
                 self.conv(x, *weight, *bias, shape, Some(*state), y)
             }
+            Op::ConvTranspose1d { weight, bias, shape } => {
+                Ok(vec![self.conv_transpose(x, *weight, *bias, shape, y)?])
+            }
+            Op::Snake { alpha } => Ok(vec![self.snake(x, *alpha, y)?]),
             Op::LayerNorm { .. } | Op::RmsNorm { .. } => Ok(vec![self.norm(node, y)?]),
             Op::AddPositions { table, start } => Ok(vec![self.add_positions(x, *table, *start, y)?]),
             Op::CacheWrite { state, start } => one(self.cache_write(x, *state, *start)),

@@ -98,6 +98,12 @@ impl Compiler<'_> {
                 };
                 node.inputs.iter().map(&mut part).collect()
             }
+            Op::RepeatRows { times } => one(self.each_number("repeat_rows", x, y, &[Word::size(times)])),
+            Op::InstanceNorm { eps } => {
+                let [gain, bias] = [1, 2].map(|i| Word::size(self.place(node.inputs[i]).offset));
+                let work = Work::Groups(1.into(), self.place(x).cols);
+                one(self.row_call("instance_norm", x, y, &[gain, bias, Word::float(eps)], work))
+            }
             Op::LastRows => one(self.each_number("last_rows", x, y, &[Word::PerSlot(rows, slots)])),
             Op::Advance => {
                 let own = [Word::PerSlot(rows, slots), Word::size(slots)];
@@ -131,6 +137,11 @@ impl Compiler<'_> {
         };
         let call = self.row_call(entry, x, y, &own, work).map_err(|e| self.error(e))?;
         Ok(call.weights([Some(self.plain(gain)?), self.maybe_plain(bias)?]))
+    }
+
+    pub(super) fn snake(&self, x: Value, alpha: Weight, y: Value) -> Result<Call, CompileError> {
+        let call = self.each_number("snake", x, y, &[]).map_err(|e| self.error(e))?;
+        Ok(call.weights([Some(self.plain(alpha)?)]))
     }
 
     pub(super) fn add_positions(

@@ -55,6 +55,34 @@ fn layer_norm(t: Thread) {
     }
 }
 
+// One workgroup for each column. 7, 8: first words of gain and bias, 9: eps.
+@compute @workgroup_size(64)
+fn instance_norm(t: Thread) {
+    let col = group_index(t);
+    if col >= p(X_COLS) {
+        return;
+    }
+    let n = p(N);
+    let x = p(X) + col;
+    let count = f32(max(n, 1u));
+    var sum = 0.0;
+    for (var row = t.local; row < n; row += 64u) {
+        sum += load(x + row * p(X_STRIDE));
+    }
+    let mean = group_sum(t.local, sum) / count;
+    sum = 0.0;
+    for (var row = t.local; row < n; row += 64u) {
+        let d = load(x + row * p(X_STRIDE)) - mean;
+        sum += d * d;
+    }
+    let inv = 1.0 / sqrt(group_sum(t.local, sum) / count + pf(9u));
+    let gain = load(p(7u) + col);
+    let bias = load(p(8u) + col);
+    for (var row = t.local; row < n; row += 64u) {
+        store(p(Y) + row * p(Y_STRIDE) + col, (load(x + row * p(X_STRIDE)) - mean) * inv * gain + bias);
+    }
+}
+
 // 7: columns of a group, 8: eps.
 @compute @workgroup_size(64)
 fn rms_norm(t: Thread) {
@@ -162,6 +190,20 @@ fn unary(t: Thread) {
         default: { y = pf(8u) * v + pf(9u); }
     }
     store(p(Y) + at, y);
+}
+
+// w0: alpha of each column.
+@compute @workgroup_size(64)
+fn snake(t: Thread) {
+    let at = thread_index(t);
+    let cols = p(X_COLS);
+    if at >= p(N) * cols {
+        return;
+    }
+    let v = load(p(X) + at / cols * p(X_STRIDE) + at % cols);
+    let alpha = bitcast<f32>(w0[at % cols]);
+    let s = sin_(alpha * v);
+    store(p(Y) + at, v + s * s / alpha);
 }
 
 // 7: which function, 8, 9, 10: first word, row stride and column stride of b.
@@ -318,6 +360,17 @@ fn copy_rows(t: Thread) {
     let row = at / cols;
     let col = at % cols;
     arena[p(Y) + row * p(Y_STRIDE) + col] = arena[p(X) + (row + p(7u)) * p(X_STRIDE) + col];
+}
+
+// 7: how often each row stands in y.
+@compute @workgroup_size(64)
+fn repeat_rows(t: Thread) {
+    let at = thread_index(t);
+    let cols = p(X_COLS);
+    if at >= p(Y_ROWS) * cols {
+        return;
+    }
+    arena[p(Y) + at] = arena[p(X) + at / cols / p(7u) * p(X_STRIDE) + at % cols];
 }
 
 // 7: rows of a slot.
