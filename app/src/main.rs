@@ -41,6 +41,8 @@ Exit status:
 enum Command {
     /// Answer spoken questions.
     Talk(commands::talk::TalkArgs),
+    /// Speak a text.
+    Say(commands::say::SayArgs),
     /// List, fetch, import, check and remove model files.
     #[command(subcommand)]
     Models(commands::models::ModelsCommand),
@@ -57,6 +59,7 @@ impl Command {
     fn run(self) -> Result<()> {
         match self {
             Self::Talk(args) => commands::talk::run(args),
+            Self::Say(args) => commands::say::run(args),
             Self::Models(command) => commands::models::run(command),
             Self::Report(command) => commands::report::run(command),
             Self::Check(args) => commands::check::run(args),

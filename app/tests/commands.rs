@@ -85,6 +85,24 @@ fn two_spoken_questions_are_one_conversation_with_a_report() {
 }
 
 #[test]
+fn a_text_is_spoken_and_understood() {
+    let folder = tempfile::tempdir().expect("a folder for the speech");
+    let path = folder.path().join("said.wav");
+    let path = path.to_str().expect("a readable path");
+    let words = "**Hello there.** The answer is 42, and it costs $5.";
+    let out = succeeds(&["say", words, "--voice", "bm_george:3+bf_emma", "--speed", "1.1", "--output", path]);
+    assert!(out.contains("forty-two") && out.contains("five dollars"), "{out}");
+    let heard = succeeds(&["talk", "--llm", "smollm2-135m", "--max-tokens", "4", "--input", path]);
+    let heard = heard.to_lowercase();
+    assert!(heard.contains("hello there") && heard.contains("the answer is"), "{heard}");
+    assert!(heard.contains("42") || heard.contains("forty"), "{heard}");
+    let wrong = repartee(&["say", "Hi.", "--voice", "no_such_voice", "--output", path]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).contains("no_such_voice"), "{}", text(&wrong.stderr));
+    assert_eq!(repartee(&["say", "Hi.", "--speed", "9", "--output", path]).status.code(), Some(2));
+}
+
+#[test]
 fn silence_is_no_turn() {
     let folder = tempfile::tempdir().expect("a folder for the recording");
     let path = folder.path().join("silence.wav");

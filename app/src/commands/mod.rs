@@ -4,5 +4,6 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod models;
 pub(crate) mod report;
+pub(crate) mod say;
 pub(crate) mod setup;
 pub(crate) mod talk;

@@ -16,6 +16,10 @@ use repartee_engine::models::llama::{Llama, LlamaOptions};
 use repartee_engine::models::silero::{RATE_HZ, SileroVad};
 use repartee_engine::models::whisper::Whisper;
 use repartee_engine::stages::listen::Listener;
+use repartee_engine::stages::narrate::Narrator;
+use repartee_engine::stages::speak::{Speaker, SpeechSettings};
+use repartee_engine::text::phonemes::{Accent, Lexicon, Phonemizer};
+use repartee_engine::text::speakable::Locale;
 use repartee_engine::turn::endpoint::EndpointConfig;
 use repartee_models::{Format, Model, Role};
 
@@ -116,6 +120,25 @@ pub(crate) fn voice(names: &str) -> Result<Voice> {
         parts.push((Voice::open(file)?, weight));
     }
     Ok(Voice::blend(&parts)?)
+}
+
+/// The voice that speaks when none is named.
+pub(crate) const VOICE: &str = "af_heart";
+
+/// What reads replies aloud, in the accent of the (first) voice: names of British ones start with `b`.
+pub(crate) fn narrator(voices: &str, settings: SpeechSettings, backend: &dyn Backend) -> Result<Narrator> {
+    let (accent, locale, files) = if voices.starts_with('b') {
+        (Accent::British, Locale::EnGb, ["gb_gold.json", "gb_silver.json"])
+    } else {
+        (Accent::American, Locale::EnUs, ["us_gold.json", "us_silver.json"])
+    };
+    let read = |name: &str| {
+        let path = repartee_models::resolve("misaki-en", name)?;
+        std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let lexicon = Lexicon::from_json(accent, &read(files[0])?, &read(files[1])?)?;
+    let speaker = Speaker::new(kokoro(backend)?, voice(voices)?, settings);
+    Ok(Narrator::new(speaker, Phonemizer::new(lexicon)?, locale))
 }
 
 /// A recording as mono samples at 16 kHz.

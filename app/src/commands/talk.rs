@@ -1,4 +1,4 @@
-//! `repartee talk`: a conversation from recordings, answered in text.
+//! `repartee talk`: a conversation from recordings, answered in text and, with `--output`, in speech.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,9 @@ use repartee_engine::latency::{
 use repartee_engine::models::llama::Sampling;
 use repartee_engine::models::silero::{CHUNK_SAMPLES, RATE_HZ};
 use repartee_engine::stages::listen::{Listener, joined};
+use repartee_engine::stages::narrate::{NarrateEvent, Narrator};
 use repartee_engine::stages::reply::{Replier, ReplyEvent, SYSTEM_PROMPT};
+use repartee_engine::stages::speak::{self, SpeechSettings};
 use repartee_engine::stages::transcribe::{TranscribeEvent, Transcriber};
 use repartee_engine::turn::endpoint::SpeechEvent;
 use repartee_engine::turn::history::{History, Trimmed};
@@ -59,6 +61,15 @@ pub(crate) struct TalkArgs {
     /// Equal seeds give equal replies.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Speak the replies into this file.
+    #[arg(long, value_name = "WAV")]
+    output: Option<PathBuf>,
+    /// Who speaks, as for `repartee say`.
+    #[arg(long, default_value = setup::VOICE)]
+    voice: String,
+    /// 1 is the voice's own speed.
+    #[arg(long, default_value_t = 1.0, value_parser = super::say::speed)]
+    speed: f32,
     /// Most tokens of a reply.
     #[arg(long, default_value_t = 200)]
     max_tokens: usize,
@@ -73,6 +84,9 @@ struct Agent {
     transcriber: Transcriber,
     replier: Replier,
     history: History,
+    /// What speaks the replies, when somebody wants to hear them, and what it has said.
+    narrator: Option<Narrator>,
+    sound: Vec<f32>,
 }
 
 /// A part of the stream and its words.
@@ -110,6 +124,14 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
             let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
             Replier::new(setup::llama(&args.llm, backend.as_ref(), args.context)?, sampling, args.max_tokens)
         },
+        narrator: match &args.output {
+            Some(_) => {
+                let settings = SpeechSettings { speed: args.speed, seed: args.seed };
+                Some(setup::narrator(&args.voice, settings, backend.as_ref())?)
+            }
+            None => None,
+        },
+        sound: Vec::new(),
         history: History::new(&args.system.unwrap_or_else(|| instructions(&jiff::ZonedDateTime::now()))),
     };
     println!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
@@ -141,6 +163,12 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
     };
     let report = Report::new(Machine::detect(), config, recorder.turns().cloned().collect());
     println!("\n{}", super::report::show(&report));
+    if let Some(path) = &args.output {
+        let format = repartee_audio::wav::Format::Int16;
+        repartee_audio::wav::write(path, &agent.sound, speak::RATE_HZ, format)?;
+        let secs = agent.sound.len() as f64 / f64::from(speak::RATE_HZ);
+        println!("speech: {secs:.1} s in {}", path.display());
+    }
     if let Some(path) = &args.report {
         report.write(path).with_context(|| format!("the report was not written to {}", path.display()))?;
         println!("report: {}", path.display());
@@ -232,6 +260,21 @@ impl Agent {
             return Ok((heard, String::new()));
         }
         marks.mark(Mark::TranscriptReady);
+        let (narrator, sound) = (&mut self.narrator, &mut self.sound);
+        let (mut silent, mut spoken) = ([true; 2], Ok(()));
+        let mut on_sound = |event: NarrateEvent<'_>| match event {
+            NarrateEvent::Clause { .. } => {
+                if std::mem::take(&mut silent[0]) {
+                    marks.mark(Mark::FirstClause);
+                }
+            }
+            NarrateEvent::Sound(samples) => {
+                if std::mem::take(&mut silent[1]) {
+                    marks.mark(Mark::FirstChunk);
+                }
+                sound.extend_from_slice(samples);
+            }
+        };
         let reply = self.replier.reply(
             &mut self.history,
             &heard,
@@ -241,10 +284,19 @@ impl Agent {
                     marks.mark(Mark::PrefillEnd);
                     marks.mark(Mark::FirstToken);
                 }
-                ReplyEvent::Text(_) => {}
+                // On one processor the reply waits while a clause is spoken: the first sound comes first.
+                ReplyEvent::Text(text) => {
+                    if let (Some(narrator), Ok(())) = (narrator.as_mut(), &spoken) {
+                        spoken = narrator.push(text, &mut on_sound, None);
+                    }
+                }
             },
             None,
         )?;
+        spoken?;
+        if let Some(narrator) = narrator {
+            narrator.finish(&mut on_sound, None)?;
+        }
         let text = reply.text.trim().to_owned();
         let exchange =
             Exchange { user: heard.as_str().into(), heard: text.as_str().into(), interrupted: false };

@@ -1,0 +1,102 @@
+//! Reading aloud: a reply in as it is written, its sound out clause by clause.
+//!
+//! ```text
+//! text ─▶ clauses ─▶ speakable words ─▶ phonemes ─▶ speaker ─▶ sound
+//! ```
+//!
+//! Everything is cut by characters only, so a reply sounds the same however it arrives.
+
+use super::speak::Speaker;
+use crate::backends::CancelToken;
+use crate::models::ModelError;
+use crate::text::clauses::{Clause, ClauseEnd, ClauseSplitter};
+use crate::text::phonemes::Phonemizer;
+use crate::text::speakable::{Locale, Speakable};
+
+/// Moments of a narration.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum NarrateEvent<'a> {
+    /// A clause is about to be spoken.
+    Clause {
+        /// Its words as they are said.
+        words: &'a str,
+    },
+    /// The sound of the clause and the pause behind it, at [`super::speak::RATE_HZ`].
+    Sound(&'a [f32]),
+}
+
+/// Speaks replies.
+pub struct Narrator {
+    speaker: Speaker,
+    phonemizer: Phonemizer,
+    locale: Locale,
+    splitter: ClauseSplitter,
+    speakable: Speakable,
+}
+
+impl Narrator {
+    /// A narrator between two replies. The phonemizer's accent should be the voice's.
+    pub fn new(speaker: Speaker, phonemizer: Phonemizer, locale: Locale) -> Self {
+        let (splitter, speakable) = (ClauseSplitter::default(), Speakable::new(locale));
+        Self { speaker, phonemizer, locale, splitter, speakable }
+    }
+
+    /// The speaker.
+    pub fn speaker(&mut self) -> &mut Speaker {
+        &mut self.speaker
+    }
+
+    /// Takes up further text and speaks the clauses that it completes.
+    ///
+    /// # Errors
+    /// Cancelled, or what the device says; then [`Self::stop`] before the next reply.
+    pub fn push(
+        &mut self,
+        text: &str,
+        on_event: &mut dyn FnMut(NarrateEvent<'_>),
+        cancel: Option<&CancelToken>,
+    ) -> Result<(), ModelError> {
+        let clauses = self.splitter.push(text);
+        clauses.iter().try_for_each(|clause| self.speak(clause, on_event, cancel))
+    }
+
+    /// Speaks what is left of the reply, and is ready for the next.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn finish(
+        &mut self,
+        on_event: &mut dyn FnMut(NarrateEvent<'_>),
+        cancel: Option<&CancelToken>,
+    ) -> Result<(), ModelError> {
+        let last = self.splitter.flush();
+        let spoken = last.map_or(Ok(()), |clause| self.speak(&clause, on_event, cancel));
+        self.stop();
+        spoken
+    }
+
+    /// Forgets the rest of the reply.
+    pub fn stop(&mut self) {
+        self.splitter = ClauseSplitter::default();
+        self.speakable = Speakable::new(self.locale);
+    }
+
+    fn speak(
+        &mut self,
+        clause: &Clause,
+        on_event: &mut dyn FnMut(NarrateEvent<'_>),
+        cancel: Option<&CancelToken>,
+    ) -> Result<(), ModelError> {
+        let pieces = self.speakable.push(clause);
+        for (i, words) in pieces.iter().enumerate() {
+            let end = if i + 1 == pieces.len() { clause.end } else { ClauseEnd::Phrase };
+            on_event(NarrateEvent::Clause { words });
+            let phonemes = self.phonemizer.phonemize(words).to_kokoro_string();
+            let sound = self.speaker.clause(&phonemes, end, cancel)?;
+            if !sound.is_empty() {
+                on_event(NarrateEvent::Sound(&sound));
+            }
+        }
+        Ok(())
+    }
+}
