@@ -37,18 +37,28 @@ pub(crate) fn run(consent: Consent, args: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
+/// Where the spoken answer goes.
+const ANSWER: &str = "answer.wav";
+
 /// The spoken sample question, by a path that holds in the current folder.
 fn sample() -> PathBuf {
     let sample = Path::new("assets").join("questions").join("capital.wav");
     if sample.exists() { sample } else { workspace::root().join(sample) }
 }
 
-/// How the program is started: headless, answering `sample` unless `args` bring their own question.
+/// How the program is started: headless, answering `sample` into [`ANSWER`] unless `args` say otherwise.
 fn arguments(args: &[OsString], sample: &Path) -> Vec<OsString> {
-    let is_input = |arg: &OsString| arg == "--input" || arg.as_encoded_bytes().starts_with(b"--input=");
+    let has = |name: &str| {
+        let is =
+            |word: &str| word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+        args.iter().any(|arg| is(&arg.to_string_lossy()))
+    };
     let mut words: Vec<&OsStr> = vec![OsStr::new("talk")];
-    if !args.iter().any(is_input) {
+    if !has("--input") {
         words.extend([OsStr::new("--input"), sample.as_os_str()]);
+    }
+    if !has("--output") {
+        words.extend([OsStr::new("--output"), OsStr::new(ANSWER)]);
     }
     words.into_iter().map(OsStr::to_owned).chain(args.iter().cloned()).collect()
 }
@@ -64,14 +74,18 @@ mod tests {
 
     #[test]
     fn without_a_question_the_sample_is_asked() {
-        assert_eq!(arguments_of(&[]), ["talk", "--input", "q.wav"]);
-        assert_eq!(arguments_of(&["--backend", "cpu"]), ["talk", "--input", "q.wav", "--backend", "cpu"]);
+        let usual = ["talk", "--input", "q.wav", "--output", "answer.wav"];
+        assert_eq!(arguments_of(&[]), usual);
+        assert_eq!(arguments_of(&["--backend", "cpu"]), [&usual[..], &["--backend", "cpu"]].concat());
     }
 
     #[test]
-    fn a_question_of_ones_own_takes_its_place() {
-        assert_eq!(arguments_of(&["--input", "a.wav"]), ["talk", "--input", "a.wav"]);
-        assert_eq!(arguments_of(&["--input=a.wav"]), ["talk", "--input=a.wav"]);
+    fn what_is_given_takes_its_place() {
+        let output = ["talk", "--output", "answer.wav"];
+        assert_eq!(arguments_of(&["--input", "a.wav"]), [&output[..], &["--input", "a.wav"]].concat());
+        assert_eq!(arguments_of(&["--input=a.wav"]), [&output[..], &["--input=a.wav"]].concat());
+        let both = ["--input", "a.wav", "--output=b.wav"];
+        assert_eq!(arguments_of(&both), [&["talk"][..], &both].concat());
     }
 
     #[test]
