@@ -21,7 +21,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::AudioError;
 use crate::resample::MAX_SAMPLES;
@@ -397,17 +397,20 @@ fn data(
 /// Writes mono `samples` at `rate_hz` to `path`.
 ///
 /// The file is written under a temporary name in the same folder and renamed at the end: at `path`
-/// stands the old file or the whole new one, never a part. Samples that are no number are written as 0.
+/// stands the old file or the whole new one, never a part. A symbolic link stays and the file it names is replaced.
+/// Samples that are no number are written as 0.
 ///
 /// # Errors
-/// [`AudioError::Write`] with the system's reason (full disk, read-only folder),
+/// [`AudioError::Write`] with the system's reason (full disk, read-only folder), or when a folder, a pipe or a
+/// device stands at `path`,
 /// [`AudioError::TooLong`] above [`MAX_SAMPLES`].
 pub fn write(path: &Path, samples: &[f32], rate_hz: u32, format: Format) -> Result<(), AudioError> {
     let failed = |source| AudioError::Write { path: path.to_path_buf(), source };
     if samples.len() > MAX_SAMPLES {
         return Err(AudioError::TooLong { limit_samples: MAX_SAMPLES });
     }
-    let folder = match path.parent() {
+    let target = replaceable(path).map_err(failed)?;
+    let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
@@ -418,8 +421,19 @@ pub fn write(path: &Path, samples: &[f32], rate_hz: u32, format: Format) -> Resu
     let mut file = builder.prefix(".wav-").tempfile_in(folder).map_err(failed)?;
     encode(BufWriter::new(file.as_file_mut()), samples, rate_hz, format).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
+    file.persist(&target).map_err(|e| failed(e.error))?;
     Ok(())
+}
+
+/// The file that a rename may replace: what a link names, or a new one. A rename would put a file in the place of a
+/// device or a pipe, for the whole system if root does it.
+fn replaceable(path: &Path) -> Result<PathBuf, std::io::Error> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => std::fs::canonicalize(path),
+        Ok(_) => Err(std::io::Error::other("a folder or a device stands there; choose another name")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(path.to_path_buf()),
+        Err(error) => Err(error),
+    }
 }
 
 fn encode(

@@ -212,3 +212,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_files_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = write(folder.path(), &[0.0], 16_000, Format::Int16).unwrap_err();
+    assert!(error.to_string().contains("another name"), "{error}");
+    assert!(folder.path().is_dir());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_stay_and_sockets_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("real.wav"), "old").unwrap();
+    std::os::unix::fs::symlink(at("real.wav"), at("link.wav")).unwrap();
+    write(&at("link.wav"), &[0.5; 8], 16_000, Format::Int16).unwrap();
+    assert!(at("link.wav").is_symlink());
+    assert_eq!(read_mono(&at("real.wav")).unwrap().samples, [0.5; 8]);
+
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    assert!(write(&at("socket"), &[0.0], 16_000, Format::Int16).is_err());
+    assert!(!at("socket").is_file());
+}
