@@ -6,6 +6,7 @@
 
 mod check;
 mod commands;
+mod live;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

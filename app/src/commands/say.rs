@@ -57,7 +57,7 @@ pub(crate) fn run(args: SayArgs) -> Result<()> {
     let started = Instant::now();
     let (mut sound, mut first) = (Vec::new(), None);
     let mut on_event = |event: NarrateEvent<'_>| match event {
-        NarrateEvent::Clause { words } => println!("{words}"),
+        NarrateEvent::Clause { words, .. } => println!("{words}"),
         NarrateEvent::Sound(samples) => {
             first.get_or_insert_with(|| started.elapsed());
             sound.extend_from_slice(samples);

@@ -16,10 +16,12 @@ use crate::text::speakable::{Locale, Speakable};
 /// Moments of a narration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum NarrateEvent<'a> {
-    /// A clause is about to be spoken.
+    /// A clause, or a piece of a long one, is about to be spoken.
     Clause {
         /// Its words as they are said.
         words: &'a str,
+        /// Share of the whole clause that is spoken when its sound ends, 0 to 1.
+        until: f32,
     },
     /// The sound of the clause and the pause behind it, at [`super::speak::RATE_HZ`].
     Sound(&'a [f32]),
@@ -57,7 +59,7 @@ impl Narrator {
         cancel: Option<&CancelToken>,
     ) -> Result<(), ModelError> {
         let clauses = self.splitter.push(text);
-        clauses.iter().try_for_each(|clause| self.speak(clause, on_event, cancel))
+        clauses.iter().try_for_each(|clause| self.clause(clause, on_event, cancel))
     }
 
     /// Speaks what is left of the reply, and is ready for the next.
@@ -70,7 +72,7 @@ impl Narrator {
         cancel: Option<&CancelToken>,
     ) -> Result<(), ModelError> {
         let last = self.splitter.flush();
-        let spoken = last.map_or(Ok(()), |clause| self.speak(&clause, on_event, cancel));
+        let spoken = last.map_or(Ok(()), |clause| self.clause(&clause, on_event, cancel));
         self.stop();
         spoken
     }
@@ -81,16 +83,23 @@ impl Narrator {
         self.speakable = Speakable::new(self.locale);
     }
 
-    fn speak(
+    /// Speaks one clause of the reply, for callers that split it themselves.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn clause(
         &mut self,
         clause: &Clause,
         on_event: &mut dyn FnMut(NarrateEvent<'_>),
         cancel: Option<&CancelToken>,
     ) -> Result<(), ModelError> {
         let pieces = self.speakable.push(clause);
+        let length = pieces.iter().map(String::len).sum::<usize>().max(1) as f32;
+        let mut said = 0;
         for (i, words) in pieces.iter().enumerate() {
             let end = if i + 1 == pieces.len() { clause.end } else { ClauseEnd::Phrase };
-            on_event(NarrateEvent::Clause { words });
+            said += words.len();
+            on_event(NarrateEvent::Clause { words, until: said as f32 / length });
             let phonemes = self.phonemizer.phonemize(words).to_kokoro_string();
             let sound = self.speaker.clause(&phonemes, end, cancel)?;
             if !sound.is_empty() {

@@ -60,6 +60,11 @@ impl Replier {
         &self.llama
     }
 
+    /// Forgets what the caches hold; the next reply computes its whole prompt.
+    pub fn forget(&mut self) {
+        self.llama.forget();
+    }
+
     fn encode(&self, messages: &[Message], options: &ChatOptions) -> Result<Vec<u32>, ModelError> {
         // Qwen3 would think aloud otherwise; other templates do not know the variable.
         let options = options.clone().with("enable_thinking", false);

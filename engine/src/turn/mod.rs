@@ -7,6 +7,7 @@
 //! | [`history`] | the conversation within the model's context |
 //! | [`machine`] | the turn machine: events in, effects out |
 //! | [`message`] | those events and effects |
+//! | [`pipeline`] | runs the conductor on models, microphone and loudspeaker |
 //! | [`unfinished`] | whether words sound as if more were to come |
 //!
 //! Endpoint and machine are pure functions of state, time and event, so that their cases are tables.
@@ -17,6 +18,7 @@ pub mod endpoint;
 pub mod history;
 pub mod machine;
 pub mod message;
+pub mod pipeline;
 mod reply;
 mod samples;
 #[cfg(test)]
