@@ -31,13 +31,17 @@ impl Cache {
     /// created yet.
     ///
     /// # Errors
-    /// [`Error::NoCacheFolder`] if neither is there.
+    /// [`Error::NoCacheFolder`] if neither is there, [`Error::CacheIsNoFolder`] if it is something else.
     pub fn open() -> Result<Self> {
-        match std::env::var_os(CACHE_ENV) {
-            Some(path) if !path.is_empty() => Ok(Self::at(path)),
+        let cache = match std::env::var_os(CACHE_ENV) {
+            Some(path) if !path.is_empty() => Self::at(path),
             _ => directories::ProjectDirs::from("", "", "repartee")
                 .map(|dirs| Self::at(dirs.cache_dir()))
-                .ok_or(Error::NoCacheFolder),
+                .ok_or(Error::NoCacheFolder)?,
+        };
+        match fs::metadata(&cache.root) {
+            Ok(found) if !found.is_dir() => Err(Error::CacheIsNoFolder { path: cache.root }),
+            _ => Ok(cache),
         }
     }
 

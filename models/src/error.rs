@@ -68,6 +68,24 @@ pub enum Error {
     /// The system names no folder for caches.
     #[error("found no folder for the cache: set {} to one", crate::CACHE_ENV)]
     NoCacheFolder,
+    /// A file or a device stands where the cache's folder is to be.
+    #[error("the cache {} is no folder: set {} to another one", path.display(), crate::CACHE_ENV)]
+    CacheIsNoFolder {
+        /// What stands there.
+        path: PathBuf,
+    },
+    /// A file without a published hash that cannot be what its name says.
+    #[error("{} was not taken as `{file}` of model `{model}`: {reason}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// The model.
+        model: String,
+        /// The name in the model.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The bytes are not those of the catalogue.
     #[error(
         "{what} has another hash than listed (sha256 {found} instead of {expected}): it was changed, or it is another version"

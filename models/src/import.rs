@@ -14,11 +14,15 @@ const MAX_DEPTH: usize = 8;
 
 /// What an import found.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct ImportReport {
     /// Files that belong to models, now in the cache.
     pub imported: Vec<Imported>,
     /// Number of files looked at that belong to no model.
     pub unknown: usize,
+    /// Why files that have the name of one of the trusted model were not taken: [`Error::Unfit`], or
+    /// [`Error::WrongHash`] beside what is listed or was taken first.
+    pub refused: Vec<Error>,
 }
 
 /// One file that was recognised.
@@ -32,13 +36,22 @@ pub struct Imported {
     pub file: String,
 }
 
+/// A hub model whose files are taken by their names where no hash is known.
+#[derive(Clone, Copy)]
+pub struct Trust<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Says why a file cannot be the model's, as one that is cut off: what is taken once is what counts from then on.
+    pub fits: &'a dyn Fn(&Model, &ModelFile, &Path) -> Result<(), String>,
+}
+
 impl Store {
     /// Takes a file, or all files below a folder, that belong to models: recognised by size and hash,
     /// whatever their names.
     ///
     /// On the same file system the bytes are shared (a hard link) and not copied; the cache notices if they
-    /// are changed later. With `trusted_model` the hub files of that model whose hash is not known are also
-    /// taken, by their name, and their hash is recorded as on a first fetch.
+    /// are changed later. With `trust` the hub files of a model whose hash is not known are also taken, by their
+    /// name, and their hash is recorded as on a first fetch.
     ///
     /// # Errors
     /// [`Error::UnknownModel`]; [`Error::Io`] if `path` can't be read; the errors of writing into the cache;
@@ -46,10 +59,13 @@ impl Store {
     pub fn import(
         &self,
         path: &Path,
-        trusted_model: Option<&str>,
+        trust: Option<Trust<'_>>,
         cancel: &CancelToken,
     ) -> Result<ImportReport> {
-        let trusted = trusted_model.map(|name| self.catalogue().model(name)).transpose()?;
+        let trusted = match &trust {
+            Some(trust) => Some((self.catalogue().model(trust.model)?, trust.fits)),
+            None => None,
+        };
         let mut by_size = HashMap::<u64, Vec<(&Model, &ModelFile, Content)>>::new();
         for model in self.catalogue().models() {
             for file in &model.files {
@@ -77,13 +93,21 @@ impl Store {
                 }
             }
             let named = |file: &&ModelFile| found.ends_with(&file.name);
-            let first_use = trusted.and_then(|model| {
-                Some((model, model.files.iter().filter(named).max_by_key(|file| file.name.len())?))
+            let first_use = trusted.and_then(|(model, fits)| {
+                Some((model, model.files.iter().filter(named).max_by_key(|file| file.name.len())?, fits))
             });
-            if let Some((model, file)) =
-                first_use.filter(|(model, file)| !known && self.content(model, file).is_none())
-            {
+            if let Some((model, file, fits)) = first_use.filter(|_| !known) {
                 let content = Content { size_bytes, sha256: hash_file(&found, cancel)? };
+                if let Some(expected) = self.content(model, file) {
+                    let (what, found) = (found.display().to_string(), content.sha256);
+                    report.refused.push(Error::WrongHash { what, expected: expected.sha256, found });
+                    continue;
+                }
+                if let Err(reason) = fits(model, file, &found) {
+                    let (model, file) = (model.name.clone(), file.name.clone());
+                    report.refused.push(Error::Unfit { path: found, model, file, reason });
+                    continue;
+                }
                 self.take(&found, model, file, &content, cancel)?;
                 self.pin(model, file, &content, &found.display().to_string())?;
                 report.imported.push(Imported {

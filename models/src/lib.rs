@@ -51,7 +51,7 @@ pub use catalogue::{
 pub use digest::Sha256Digest;
 pub use error::{Attempt, Error, Result};
 pub use fetch::{Event, FetchOptions, Fetcher, HubPolicy};
-pub use import::{ImportReport, Imported};
+pub use import::{ImportReport, Imported, Trust};
 pub use store::{FileCheck, FileState, ModelState, Store};
 
 /// Path of a checked file of a model in the default cache, e.g. `("whisper-base", "model.bin")`.

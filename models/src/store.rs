@@ -182,10 +182,20 @@ impl Store {
         Ok(checks)
     }
 
+    /// Forgets what is recorded of the hub files of a model, so that the next ones to come are trusted again.
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`]; [`Error::ReadOnly`] and [`Error::Io`] if a record can't be removed.
+    pub fn forget(&self, name: &str) -> Result<()> {
+        let model = self.catalogue.model(name)?;
+        model.files.iter().try_for_each(|file| remove_file(&self.cache.pin_path(&model.name, &file.name)))
+    }
+
     /// Removes the files of a model, except bytes that another model in the cache shares. Returns the bytes
     /// freed.
     ///
-    /// What is recorded of hub files stays, so that another file under the same name is still refused.
+    /// What is recorded of hub files stays, so that another file under the same name is still refused, until
+    /// [`forget`](Self::forget).
     ///
     /// # Errors
     /// [`Error::UnknownModel`]; [`Error::ReadOnly`] and [`Error::Io`] if a file can't be removed.

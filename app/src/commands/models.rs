@@ -7,13 +7,18 @@
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
+use repartee_engine::formats::ctranslate2::Ct2;
+use repartee_engine::formats::gguf::Gguf;
+use repartee_engine::formats::onnx::Onnx;
+use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_models::{
-    CancelToken, Error, Event, FetchOptions, Fetcher, FileState, HubPolicy, Model, ModelState, Store,
+    CancelToken, Error, Event, FetchOptions, Fetcher, FileState, Format, HubPolicy, Model, ModelFile,
+    ModelState, Store, Trust,
 };
 
 /// What to do with the model files.
@@ -52,6 +57,9 @@ pub(crate) enum ModelsCommand {
         /// Names as shown by `list`.
         #[arg(required = true)]
         names: Vec<String>,
+        /// Also forget what files without a published hash were, so that others may take their places.
+        #[arg(long)]
+        forget: bool,
     },
 }
 
@@ -76,7 +84,7 @@ pub(crate) fn run(command: ModelsCommand) -> Result<()> {
         }
         ModelsCommand::Import { path, model } => import(&store, &path, model.as_deref()),
         ModelsCommand::Verify { names } => verify(&store, &names),
-        ModelsCommand::Remove { names } => remove(&store, &names),
+        ModelsCommand::Remove { names, forget } => remove(&store, &names, forget),
     }
 }
 
@@ -159,17 +167,46 @@ fn fetch(store: &Store, names: &[String], hub: HubPolicy) -> Result<()> {
     Ok(())
 }
 
-fn import(store: &Store, path: &std::path::Path, model: Option<&str>) -> Result<()> {
+fn import(store: &Store, path: &Path, model: Option<&str>) -> Result<()> {
+    let trust = model.map(|model| Trust { model, fits: &fits });
     let report = store
-        .import(path, model, &CancelToken::new())
+        .import(path, trust, &CancelToken::new())
         .with_context(|| format!("importing {}", path.display()))?;
+    for error in &report.refused {
+        eprintln!("error: {error}");
+    }
     for found in &report.imported {
         println!("{} is {} of {}", found.path.display(), found.file, found.model);
+    }
+    if !report.refused.is_empty() {
+        bail!(
+            "{} file(s) were not taken; if an earlier one was wrong, `repartee models remove {} --forget` makes room",
+            report.refused.len(),
+            model.unwrap_or_default()
+        );
     }
     if report.imported.is_empty() {
         bail!("none of the {} file(s) at {} belongs to a known model", report.unknown, path.display());
     }
     println!("{} file(s) imported, {} not known", report.imported.len(), report.unknown);
+    Ok(())
+}
+
+/// Whether a file can be what it is named: weights whose table points past the end were cut off.
+fn fits(model: &Model, file: &ModelFile, path: &Path) -> Result<(), String> {
+    let opened = match (model.format, file.name.rsplit('.').next()) {
+        (Format::Gguf, _) => Gguf::open(path).map(drop),
+        (Format::Safetensors, Some("safetensors")) => SafeTensors::open(path).map(drop),
+        (Format::Onnx, Some("onnx")) => Onnx::open(path).map(drop),
+        (Format::Ctranslate2, Some("bin")) => Ct2::open(path).map(drop),
+        _ => Ok(()),
+    };
+    opened.map_err(|error| error.to_string())?;
+    if file.name.ends_with(".json") {
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(&bytes)
+            .map_err(|error| format!("no JSON: {error}"))?;
+    }
     Ok(())
 }
 
@@ -197,10 +234,13 @@ fn verify(store: &Store, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn remove(store: &Store, names: &[String]) -> Result<()> {
+fn remove(store: &Store, names: &[String], forget: bool) -> Result<()> {
     names.iter().try_for_each(|name| store.catalogue().model(name).map(|_| ()))?;
     for name in names {
         println!("{name}: {} freed", megabytes(store.remove(name)?));
+        if forget {
+            store.forget(name)?;
+        }
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! What is in the cache: checking, importing, removing.
 
 use std::fs;
+use std::path::Path;
 
-use repartee_models::{CancelToken, Catalogue, Error, FileState, ModelState};
+use repartee_models::{CancelToken, Catalogue, Error, FileState, Model, ModelFile, ModelState, Trust};
 
 use crate::support::{TestFile, TestStore, bytes, catalogue, model, url_source};
 
@@ -11,12 +12,12 @@ fn nowhere() -> String {
     url_source("https://models.invalid/f")
 }
 
-fn import(test: &TestStore, path: &std::path::Path) -> repartee_models::ImportReport {
+fn import(test: &TestStore, path: &Path) -> repartee_models::ImportReport {
     test.store.import(path, None, &CancelToken::new()).unwrap()
 }
 
 /// Overwrites bytes of a blob as a fault of the disk would: same length.
-fn spoil(path: &std::path::Path) {
+fn spoil(path: &Path) {
     let path = fs::canonicalize(path).unwrap();
     let mut content = fs::read(&path).unwrap();
     content[0] ^= 1;
@@ -76,10 +77,29 @@ fn hub_files_can_be_imported_by_name_when_their_model_is_named() {
     let user = test.folder.path().join("user");
     fs::create_dir_all(user.join("inner")).unwrap();
     fs::write(user.join("config.json"), b"outer").unwrap();
-    fs::write(user.join("inner/config.json"), b"inner").unwrap();
+    fs::write(user.join("inner/config.json"), b"inn").unwrap();
     assert_eq!(import(&test, &user).imported.len(), 0);
-    let report = test.store.import(&user, Some("m"), &CancelToken::new()).unwrap();
-    assert_eq!(report.imported.len(), 2);
+    let fits = |_: &Model, file: &ModelFile, path: &Path| match fs::read(path) {
+        Ok(bytes) if bytes.ends_with(b"er") => Ok(()),
+        _ => Err(format!("{} is cut off", file.name)),
+    };
+    let take =
+        || test.store.import(&user, Some(Trust { model: "m", fits: &fits }), &CancelToken::new()).unwrap();
+    let report = take();
+    assert_eq!(report.imported.len(), 1);
+    assert!(
+        matches!(&report.refused[..], [Error::Unfit { reason, .. }] if reason == "inner/config.json is cut off")
+    );
+    fs::write(user.join("inner/config.json"), b"inner").unwrap();
+    assert_eq!(take().imported.len(), 2);
+    // What was taken once is what counts, until it is forgotten.
+    fs::write(user.join("config.json"), b"another").unwrap();
+    assert!(matches!(&take().refused[..], [Error::WrongHash { .. }]));
+    test.store.forget("m").unwrap();
+    assert_eq!(take().imported.len(), 2);
+    fs::write(user.join("config.json"), b"outer").unwrap();
+    test.store.forget("m").unwrap();
+    assert_eq!(take().imported.len(), 2);
     let folder = test.store.resolve_folder("m").unwrap();
     assert_eq!(fs::read(folder.join("config.json")).unwrap(), b"outer");
     assert_eq!(fs::read(folder.join("inner/config.json")).unwrap(), b"inner");
