@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Facts about the machine that figures depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(expecting = "a machine")]
 pub struct Machine {
     /// Processor model as the system names it.
     pub cpu: String,

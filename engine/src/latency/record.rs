@@ -90,6 +90,7 @@ impl Marks {
 
 /// A stage on the time line of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "the start and end of a stage")]
 pub struct Span {
     /// Milliseconds after the last voiced sample of the user's speech (negative: before it).
     pub start_ms: f64,
@@ -106,6 +107,7 @@ impl Span {
 
 /// One turn of a conversation and where its time went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "a turn")]
 pub struct TurnRecord {
     /// Number of the turn in its conversation.
     pub id: u64,

@@ -4,7 +4,7 @@
 //! are checked, and its summary is made anew from its turns rather than believed.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -21,15 +21,13 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Eleven days: beyond it a time is damage.
 const MAX_MS: f64 = 1e9;
 
-/// Why a report cannot be read or written.
+/// Why a report cannot be read or made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The file could not be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    /// The file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
     File {
-        /// "read" or "write".
-        action: &'static str,
         /// The file asked for.
         path: PathBuf,
         /// What the system said.
@@ -59,6 +57,7 @@ pub enum ReportError {
 
 /// Which model on which backend serves a stage of the pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(expecting = "a model and its backend")]
 pub struct StageConfig {
     /// Model and quantisation.
     pub model: String,
@@ -68,7 +67,7 @@ pub struct StageConfig {
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "models and settings")]
 pub struct Config {
     /// Version of the program.
     pub version: String,
@@ -120,6 +119,7 @@ pub fn summarise(turns: &[TurnRecord]) -> Summary {
 
 /// A whole report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "a report")]
 pub struct Report {
     schema: String,
     /// Where it was measured.
@@ -166,6 +166,7 @@ impl Report {
     /// [`ReportError::Implausible`].
     pub fn from_json(json: &[u8]) -> Result<Self, ReportError> {
         #[derive(Deserialize)]
+        #[serde(expecting = "an object with a schema")]
         struct Head {
             schema: String,
         }
@@ -188,51 +189,12 @@ impl Report {
     /// # Errors
     /// [`ReportError::File`], else as [`from_json`](Self::from_json).
     pub fn read(path: &Path) -> Result<Self, ReportError> {
-        let failed = |source| ReportError::File { action: "read", path: path.to_path_buf(), source };
+        let failed = |source| ReportError::File { path: path.to_path_buf(), source };
         let mut json = Vec::new();
         let file = std::fs::File::open(path).map_err(failed)?;
         file.take(MAX_FILE_BYTES + 1).read_to_end(&mut json).map_err(failed)?;
         Self::from_json(&json)
     }
-
-    /// Writes the report as JSON to `path`: whole or not at all.
-    ///
-    /// # Errors
-    /// [`ReportError::File`].
-    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        write_whole(path, self.to_json()?.as_bytes())
-    }
-
-    /// Writes [`to_csv`](Self::to_csv) to `path`: whole or not at all.
-    ///
-    /// # Errors
-    /// [`ReportError::File`].
-    pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
-        write_whole(path, self.to_csv().as_bytes())
-    }
-
-    /// Writes [`to_html`](Self::to_html) to `path`: whole or not at all.
-    ///
-    /// # Errors
-    /// [`ReportError::File`].
-    pub fn write_html(&self, path: &Path) -> Result<(), ReportError> {
-        write_whole(path, self.to_html().as_bytes())
-    }
-}
-
-/// Writes under a temporary name in the same folder, then renames.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
-    let failed = |source| ReportError::File { action: "write", path: path.to_path_buf(), source };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // Without this, the file would be private to the user even after the rename.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.prefix(".report-").tempfile_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
 }
 
 fn check(turns: &[TurnRecord]) -> Result<(), ReportError> {
