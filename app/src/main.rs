@@ -7,6 +7,8 @@
 mod check;
 mod commands;
 mod live;
+mod output;
+mod usage;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -83,8 +85,26 @@ fn main() -> ExitCode {
 /// Says what went wrong and why; traces are for panics.
 #[expect(clippy::print_stderr, reason = "this is where the commands' errors end")]
 fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
-    ExitCode::FAILURE
+    eprintln!("error: {}", message(error));
+    if is_wrong_usage(error) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The error and its causes, each said once: some errors of libraries hold their cause's words already.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+        }
+    }
+    text
+}
+
+/// Whether the command line is at fault, be it a name that nothing has.
+fn is_wrong_usage(error: &anyhow::Error) -> bool {
+    error.is::<usage::WrongUsage>()
+        || matches!(error.downcast_ref(), Some(repartee_models::Error::UnknownModel { .. }))
 }
 
 /// Sends the log to stderr. `RUST_LOG` counts unless the command line says otherwise.
@@ -138,6 +158,14 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
+        // Only a parse shows whether each option's parser gives the field's type.
+        for words in [
+            ["repartee", "talk", "--input=a.wav"],
+            ["repartee", "bench", "--repeats=3"],
+            ["repartee", "say", "Hi."],
+        ] {
+            assert!(Cli::try_parse_from(words).is_ok(), "{words:?}");
+        }
     }
 
     #[test]
@@ -145,6 +173,17 @@ mod tests {
         for words in [["repartee", "-vv", "models", "list"], ["repartee", "models", "list", "-vv"]] {
             assert_eq!(Cli::try_parse_from(words).unwrap().verbose, 2);
         }
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        use anyhow::Context;
+        let cause = io::Error::from(io::ErrorKind::NotFound);
+        let source = repartee_audio::AudioError::Read { path: "a.wav".into(), source: cause };
+        let error = Err::<(), _>(source).context("the question").unwrap_err();
+        assert_eq!(message(&error), "the question: cannot read a.wav: entity not found");
+        assert!(!is_wrong_usage(&error));
+        assert!(is_wrong_usage(&usage::WrongUsage::error("twice").context("talk")));
     }
 
     #[test]

@@ -97,9 +97,9 @@ fn a_text_is_spoken_and_understood() {
     assert!(heard.contains("hello there") && heard.contains("the answer is"), "{heard}");
     assert!(heard.contains("42") || heard.contains("forty"), "{heard}");
     let wrong = repartee(&["say", "Hi.", "--voice", "no_such_voice", "--output", path]);
-    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("no_such_voice"), "{}", text(&wrong.stderr));
-    assert_eq!(repartee(&["say", "Hi.", "--speed", "9", "--output", path]).status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("af_heart"), "{}", text(&wrong.stderr));
 }
 
 #[test]
@@ -127,9 +127,37 @@ fn wrong_paths_and_models_say_what_to_do() {
     assert!(text(&out.stderr).contains("no-such-file.wav"), "{}", text(&out.stderr));
     let question = question("egg.wav");
     let question = question.to_str().expect("a readable path");
-    let out = repartee(&["talk", "--llm", "no-such-model", "--input", question]);
-    assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).contains("no-such-model"), "{}", text(&out.stderr));
-    let out = repartee(&["talk"]);
-    assert_eq!(out.status.code(), Some(2));
+    let talk = |options: &[&str]| {
+        let out = repartee(&[&["talk", "--input", question][..], options].concat());
+        (out.status.code(), text(&out.stderr))
+    };
+    // What can be known before the work is said before it, as wrong usage.
+    for (options, words) in [
+        (&["--llm", "no-such-model"][..], "qwen2.5-coder-0.5b"),
+        (&["--stt", "kokoro-82m"], "whisper-base"),
+        (&["--output", question], "the same file as"),
+        (&["--output", "a.wav", "--report", "./a.wav"], "the same file as"),
+        (&["--report", "no-such-folder/r.json"], "no-such-folder"),
+        (&["--report", env!("CARGO_MANIFEST_DIR")], "folder"),
+        (&["--output", "a.wav", "--voice", ""], "af_heart"),
+        (&["--output", "a.wav", "--voice", "af_heart:x"], "weight"),
+        (&["--output", "a.wav", "--voice", "af_heart:0"], "above 0"),
+        (&["--speed", "9"], "from 0.25"),
+        (&["--temperature", "NaN"], "from 0 to 5"),
+        (&["--temperature=-1"], "from 0 to 5"),
+        (&["--context", "0"], "from 256"),
+        (&["--context", "99999999999"], "from 256"),
+        (&["--max-tokens", "0"], "from 1"),
+        (&["--stt", "whisper-tiny.en", "--language", "de"], "language"),
+        (&["--language", "klingon"], "language"),
+    ] {
+        let (code, said) = talk(options);
+        assert_eq!(code, Some(2), "{options:?}: {said}");
+        assert!(said.contains(words), "{options:?}: {said}");
+    }
+    assert!(!Path::new("a.wav").exists());
+    for args in [&["bench", "--repeats", "0"][..], &["bench", "gpt"], &["check", "gpt"], &["say", " "]] {
+        assert_eq!(repartee(args).status.code(), Some(2), "{args:?}");
+    }
+    assert_eq!(repartee(&["models", "remove", "gpt"]).status.code(), Some(2));
 }

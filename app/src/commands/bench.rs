@@ -14,6 +14,7 @@ use repartee_engine::models::silero::CHUNK_SAMPLES;
 use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper, short_context};
 
 use super::setup::{self, BackendName};
+use crate::usage::{WrongUsage, within};
 
 /// Times the models, and with `--ops` every op of them.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     backend: BackendName,
     /// How often each is timed; the median is shown.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 7, value_parser = within(1..=1_000_usize))]
     repeats: usize,
     /// Also show where the time goes, op by op.
     #[arg(long)]
@@ -41,7 +42,7 @@ const MODELS: [&str; 6] =
 fn median(repeats: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
     f()?;
     let mut times = Vec::new();
-    for _ in 0..repeats.max(1) {
+    for _ in 0..repeats {
         let start = Instant::now();
         f()?;
         times.push(start.elapsed());
@@ -56,12 +57,16 @@ fn ms(d: Duration) -> f64 {
 
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: BenchArgs) -> Result<()> {
-    let cpu = Cpu::new(Default::default());
-    let (read, multiply) = cpu.measure();
-    println!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
     let backend = setup::backend(args.backend)?;
     let names: Vec<String> =
         if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models.clone() };
+    // A wrong name is said before the first is timed.
+    if let Some(wrong) = names.iter().find(|name| !MODELS.contains(&name.as_str())) {
+        return Err(WrongUsage::error(format!("{wrong} cannot be timed; choose from {}", MODELS.join(", "))));
+    }
+    let cpu = Cpu::new(Default::default());
+    let (read, multiply) = cpu.measure();
+    println!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
     for name in &names {
         let lines = match name.as_str() {
             "silero-vad-v6" => silero(&args)?,

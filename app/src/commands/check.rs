@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::setup::{self, BackendName};
 use crate::check::{MODELS, check, table};
+use crate::usage::WrongUsage;
 
 /// Compares each model with its stored reference.
 #[derive(Debug, Args)]
@@ -18,8 +19,14 @@ pub(crate) struct CheckArgs {
 
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: CheckArgs) -> Result<()> {
-    let backend = setup::backend(args.backend)?;
     let names = if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models };
+    if let Some(wrong) = names.iter().find(|name| !MODELS.contains(&name.as_str())) {
+        return Err(WrongUsage::error(format!(
+            "there is no reference for {wrong}; choose from {}",
+            MODELS.join(", ")
+        )));
+    }
+    let backend = setup::backend(args.backend)?;
     let mut misses = 0;
     for name in &names {
         let rows = check(name, backend.as_ref())?;

@@ -8,6 +8,8 @@ use anyhow::Context;
 use clap::Subcommand;
 use repartee_engine::latency::{Comparison, Report, Verdict, compare};
 
+use crate::output::{self, Output};
+
 /// What to do with reports written by `repartee talk --report`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReportCommand {
@@ -39,16 +41,32 @@ pub(crate) fn run(command: ReportCommand) -> anyhow::Result<()> {
     let read = |path: &PathBuf| Report::read(path).with_context(|| format!("report {}", path.display()));
     let text = match command {
         ReportCommand::Show { file, html, csv } => {
+            let named = [("--html", &html), ("--csv", &csv)];
+            let outputs: Vec<Output<'_>> = named
+                .into_iter()
+                .filter_map(|(option, path)| Some(Output { option, path: path.as_deref()? }))
+                .collect();
+            output::check(&[&file], &outputs)?;
             let report = read(&file)?;
             if let Some(path) = html {
-                report.write_html(&path)?;
+                output::write(&path, &report.to_html())?;
             }
             if let Some(path) = csv {
-                report.write_csv(&path)?;
+                output::write(&path, &report.to_csv())?;
             }
             show(&report)
         }
-        ReportCommand::Compare { a, b } => compared(&compare(&read(&a)?, &read(&b)?)),
+        ReportCommand::Compare { a, b } => {
+            let comparison = compare(&read(&a)?, &read(&b)?);
+            anyhow::ensure!(
+                !comparison.rows.is_empty(),
+                "there is nothing to compare: {} and {} have no stage in common that was measured in a turn that was \
+                 warm and not cancelled; record more turns",
+                a.display(),
+                b.display()
+            );
+            compared(&comparison)
+        }
     };
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")
 }
@@ -200,7 +218,7 @@ mod tests {
     fn commands_read_and_write_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        report(700.0).write(&path("a.json")).unwrap();
+        output::write(&path("a.json"), &report(700.0).to_json().unwrap()).unwrap();
         let show = |file: &str| {
             run(ReportCommand::Show {
                 file: path(file),
@@ -211,6 +229,11 @@ mod tests {
         show("a.json").unwrap();
         assert!(path("a.html").exists() && path("a.csv").exists());
         run(ReportCommand::Compare { a: path("a.json"), b: path("a.json") }).unwrap();
+        let mut empty = report(1.0);
+        empty.turns.clear();
+        output::write(&path("none.json"), &empty.to_json().unwrap()).unwrap();
+        let nothing = run(ReportCommand::Compare { a: path("a.json"), b: path("none.json") }).unwrap_err();
+        assert!(nothing.to_string().contains("nothing to compare"), "{nothing}");
         let error = show("b.json").unwrap_err();
         assert!(format!("{error:#}").contains("b.json"));
     }

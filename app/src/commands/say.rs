@@ -7,10 +7,13 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use repartee_audio::wav::{self, Format};
+use repartee_engine::models::kokoro::SPEEDS;
 use repartee_engine::stages::narrate::NarrateEvent;
 use repartee_engine::stages::speak::{RATE_HZ, SpeechSettings};
 
 use super::setup::{self, BackendName};
+use crate::output::{self, Output};
+use crate::usage::{WrongUsage, within};
 
 /// Speaks a text into a WAV file.
 #[derive(Debug, Args)]
@@ -21,7 +24,7 @@ pub(crate) struct SayArgs {
     #[arg(long, default_value = setup::VOICE)]
     voice: String,
     /// 1 is the voice's own speed.
-    #[arg(long, default_value_t = 1.0, value_parser = speed)]
+    #[arg(long, default_value_t = 1.0, value_parser = within(SPEEDS))]
     speed: f32,
     /// Where the sound goes.
     #[arg(long, value_name = "WAV", default_value = "speech.wav")]
@@ -34,16 +37,6 @@ pub(crate) struct SayArgs {
     backend: BackendName,
 }
 
-/// A speed that the model can speak at.
-pub(crate) fn speed(text: &str) -> Result<f32, String> {
-    let range = repartee_engine::models::kokoro::SPEEDS;
-    let speed: f32 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    if range.contains(&speed) {
-        return Ok(speed);
-    }
-    Err(format!("speeds are from {} to {}", range.start(), range.end()))
-}
-
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: SayArgs) -> Result<()> {
     let mut text = args.text;
@@ -51,6 +44,11 @@ pub(crate) fn run(args: SayArgs) -> Result<()> {
         text.clear();
         std::io::stdin().read_to_string(&mut text).context("cannot read the text from standard input")?;
     }
+    if text.trim().is_empty() {
+        return Err(WrongUsage::error("there is nothing to say: the text is empty"));
+    }
+    output::check(&[], &[Output { option: "--output", path: &args.output }])?;
+    setup::voice(&args.voice)?;
     let backend = setup::backend(args.backend)?;
     let settings = SpeechSettings { speed: args.speed, seed: args.seed };
     let mut narrator = setup::narrator(&args.voice, settings, backend.as_ref())?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use repartee_audio::AudioError;
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
 #[cfg(feature = "wgpu")]
@@ -18,10 +19,13 @@ use repartee_engine::models::whisper::Whisper;
 use repartee_engine::stages::listen::Listener;
 use repartee_engine::stages::narrate::Narrator;
 use repartee_engine::stages::speak::{Speaker, SpeechSettings};
+use repartee_engine::stages::transcribe::Transcriber;
 use repartee_engine::text::phonemes::{Accent, Lexicon, Phonemizer};
 use repartee_engine::text::speakable::Locale;
 use repartee_engine::turn::endpoint::EndpointConfig;
 use repartee_models::{Format, Model, Role};
+
+use crate::usage::WrongUsage;
 
 /// What computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -67,18 +71,52 @@ pub(crate) fn silero(backend: &dyn Backend) -> Result<SileroVad> {
 }
 
 /// The catalogue's entry of a model, which must do what `role` says and be of a family that this version runs.
-fn entry(model: &str, role: Role, family: &str) -> Result<Model> {
+///
+/// # Errors
+/// [`WrongUsage`] with the names that fit.
+pub(crate) fn entry(model: &str, role: Role, family: &str) -> Result<Model> {
     let store = repartee_models::Store::open()?;
     let models = store.catalogue().models();
     let fits = |m: &&Model| m.role == role && m.family == family;
     let Some(found) = models.iter().filter(fits).find(|m| m.name == model) else {
         let names: Vec<&str> = models.iter().filter(fits).map(|m| m.name.as_str()).collect();
-        anyhow::bail!(
+        return Err(WrongUsage::error(format!(
             "{model} is no model that this version can use here; choose one of {}",
             names.join(", ")
-        );
+        )));
     };
     Ok(found.clone())
+}
+
+/// Refuses the names of models and voices that there are not, and models that are not in the cache: before anything is
+/// loaded.
+///
+/// # Errors
+/// [`WrongUsage`] for a name, else what the cache says.
+pub(crate) fn check_names(stt: &str, llm: &str, voices: Option<&str>) -> Result<()> {
+    for entry in [entry(stt, Role::Stt, "whisper")?, entry(llm, Role::Llm, "llama")?] {
+        for file in &entry.files {
+            repartee_models::resolve(&entry.name, &file.name)?;
+        }
+    }
+    voices.map_or(Ok(()), |names| voice(names).map(drop))
+}
+
+/// A recogniser of speech in `language`.
+pub(crate) fn transcriber(model: &str, language: &str, backend: &dyn Backend) -> Result<Transcriber> {
+    let whisper = whisper(model, backend)?;
+    let known = &whisper.special().languages;
+    let codes: Vec<&str> = match known.as_slice() {
+        [] => vec!["en"],
+        known => known.iter().map(|(code, _)| code.as_str()).collect(),
+    };
+    if !codes.contains(&language) {
+        return Err(WrongUsage::error(format!(
+            "{model} does not know the language {language:?}; it knows {}",
+            codes.join(", ")
+        )));
+    }
+    Ok(Transcriber::new(whisper, language))
 }
 
 /// A recogniser.
@@ -113,13 +151,32 @@ pub(crate) fn voice(names: &str) -> Result<Voice> {
     let mut parts = Vec::new();
     for part in names.split('+') {
         let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
-        let weight: f32 =
-            weight.trim().parse().with_context(|| format!("{weight:?} is no weight of a blend"))?;
-        let file = repartee_models::resolve("kokoro-voices", &format!("{}.bin", name.trim()))
-            .with_context(|| format!("there is no voice {:?}", name.trim()))?;
+        let Some(weight) = weight.trim().parse::<f32>().ok().filter(|w| w.is_finite() && *w >= 0.0) else {
+            return Err(WrongUsage::error(format!(
+                "{weight:?} is no weight of a blend; take a number from 0 on"
+            )));
+        };
+        let file = match repartee_models::resolve(VOICES, &format!("{}.bin", name.trim())) {
+            Err(repartee_models::Error::UnknownFile { .. }) => return Err(no_voice(name.trim())?),
+            file => file?,
+        };
         parts.push((Voice::open(file)?, weight));
     }
+    if parts.iter().all(|(_, weight)| *weight == 0.0) {
+        return Err(WrongUsage::error("a blend needs a weight above 0"));
+    }
     Ok(Voice::blend(&parts)?)
+}
+
+/// The catalogue's entry with the voices.
+const VOICES: &str = "kokoro-voices";
+
+/// What is said about a voice that there is not.
+fn no_voice(name: &str) -> Result<anyhow::Error> {
+    let store = repartee_models::Store::open()?;
+    let files = &store.catalogue().model(VOICES)?.files;
+    let names: Vec<&str> = files.iter().filter_map(|file| file.name.strip_suffix(".bin")).collect();
+    Ok(WrongUsage::error(format!("there is no voice {name:?}; choose one of {}", names.join(", "))))
 }
 
 /// The voice that speaks when none is named.
@@ -143,10 +200,17 @@ pub(crate) fn narrator(voices: &str, settings: SpeechSettings, backend: &dyn Bac
 
 /// A recording as mono samples at 16 kHz.
 pub(crate) fn read_16k(path: &Path) -> Result<Vec<f32>> {
-    let audio =
-        repartee_audio::wav::read_mono(path).with_context(|| format!("cannot use {}", path.display()))?;
+    let unusable = || format!("cannot use {}", path.display());
+    let audio = match repartee_audio::wav::read_mono(path) {
+        // Names the file itself.
+        Err(error @ AudioError::Read { .. }) => return Err(error.into()),
+        audio => audio.with_context(unusable)?,
+    };
+    for warning in &audio.warnings {
+        tracing::warn!("{}: {warning}", path.display());
+    }
     if audio.rate_hz == RATE_HZ {
         return Ok(audio.samples);
     }
-    Ok(repartee_audio::resample::resample(&audio.samples, audio.rate_hz, RATE_HZ)?)
+    repartee_audio::resample::resample(&audio.samples, audio.rate_hz, RATE_HZ).with_context(unusable)
 }

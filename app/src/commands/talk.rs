@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use repartee_engine::backends::Backend;
 use repartee_engine::latency::{
     Config, Machine, Mark, Marks, Metric, MonotonicClock, Recorder, Report, StageConfig,
 };
+use repartee_engine::models::kokoro::SPEEDS;
 use repartee_engine::models::llama::Sampling;
 use repartee_engine::models::silero::{CHUNK_SAMPLES, RATE_HZ};
 use repartee_engine::stages::listen::{Listener, joined};
@@ -24,6 +25,8 @@ use repartee_engine::turn::history::{History, Trimmed};
 use repartee_engine::turn::message::Exchange;
 
 use super::setup::{self, BackendName};
+use crate::output::{self, Output};
+use crate::usage::within;
 
 /// Answers spoken questions from WAV files. Several files are one conversation.
 #[derive(Debug, Args)]
@@ -52,11 +55,11 @@ pub(crate) struct TalkArgs {
     /// What the assistant is told about itself, in place of the usual words and the time of day.
     #[arg(long)]
     system: Option<String>,
-    /// Tokens of memory for the conversation.
-    #[arg(long, default_value_t = 4096)]
+    /// Tokens of memory for the conversation; no more than the model was trained for are used.
+    #[arg(long, default_value_t = 4096, value_parser = within(256..=1_usize << 20))]
     context: usize,
     /// 0 always takes the most likely token.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = within(0.0..=5.0_f32))]
     temperature: f32,
     /// Equal seeds give equal replies.
     #[arg(long, default_value_t = 0)]
@@ -68,10 +71,10 @@ pub(crate) struct TalkArgs {
     #[arg(long, default_value = setup::VOICE)]
     voice: String,
     /// 1 is the voice's own speed.
-    #[arg(long, default_value_t = 1.0, value_parser = super::say::speed)]
+    #[arg(long, default_value_t = 1.0, value_parser = within(SPEEDS))]
     speed: f32,
     /// Most tokens of a reply.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = within(1..=100_000_usize))]
     max_tokens: usize,
 }
 
@@ -110,7 +113,8 @@ fn instructions(now: &jiff::ZonedDateTime) -> String {
 
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: TalkArgs) -> Result<()> {
-    // Recordings first: a wrong path should not cost the loading of the models.
+    // Paths and names first: a wrong one should not cost the loading of the models.
+    args.check()?;
     let mut recordings = Vec::new();
     for path in &args.input {
         recordings.push(setup::read_16k(path)?);
@@ -119,7 +123,7 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
     let backend = setup::backend(args.backend)?;
     let mut agent = Agent {
         listener: setup::listener()?,
-        transcriber: Transcriber::new(setup::whisper(&args.stt, backend.as_ref())?, args.language.clone()),
+        transcriber: setup::transcriber(&args.stt, &args.language, backend.as_ref())?,
         replier: {
             let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
             Replier::new(setup::llama(&args.llm, backend.as_ref(), args.context)?, sampling, args.max_tokens)
@@ -170,10 +174,22 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
         println!("speech: {secs:.1} s in {}", path.display());
     }
     if let Some(path) = &args.report {
-        report.write(path).with_context(|| format!("the report was not written to {}", path.display()))?;
+        output::write(path, &report.to_json()?)?;
         println!("report: {}", path.display());
     }
     Ok(())
+}
+
+impl TalkArgs {
+    /// Refuses what cannot be meant or can't be done.
+    fn check(&self) -> Result<()> {
+        let inputs: Vec<&Path> = self.input.iter().map(PathBuf::as_path).collect();
+        let named = [("--output", &self.output), ("--report", &self.report)];
+        let outputs =
+            named.into_iter().filter_map(|(option, path)| Some(Output { option, path: path.as_deref()? }));
+        output::check(&inputs, &outputs.collect::<Vec<_>>())?;
+        setup::check_names(&self.stt, &self.llm, self.output.as_ref().map(|_| self.voice.as_str()))
+    }
 }
 
 impl Agent {
