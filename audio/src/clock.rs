@@ -25,6 +25,8 @@ pub struct LossMeter {
     window: Option<(u64, f64)>,
     /// Smallest lag of the window before, in samples.
     baseline: Option<f64>,
+    /// The first window is over; in it, sound servers fill their buffers, and samples come early.
+    has_settled: bool,
     lost_samples: u64,
 }
 
@@ -36,7 +38,7 @@ const MIN_LOSS_MS: f64 = 3.0;
 impl LossMeter {
     /// A meter for a stream of `rate_hz`.
     pub fn new(rate_hz: u32) -> Self {
-        Self { rate_hz: rate_hz.max(1), window: None, baseline: None, lost_samples: 0 }
+        Self { rate_hz: rate_hz.max(1), window: None, baseline: None, has_settled: false, lost_samples: 0 }
     }
 
     /// `taken` samples have come until `now_ns` on a monotonic clock. Call it at each delivery, or often.
@@ -54,6 +56,9 @@ impl LossMeter {
         }
         let smallest = *smallest;
         self.window = None;
+        if !std::mem::replace(&mut self.has_settled, true) {
+            return 0;
+        }
         let moved = self.baseline.map_or(0.0, |baseline| smallest - baseline);
         self.baseline = Some(smallest);
         let lost =
@@ -71,6 +76,7 @@ impl LossMeter {
     pub fn restart(&mut self) {
         self.window = None;
         self.baseline = None;
+        self.has_settled = false;
     }
 }
 

@@ -125,13 +125,21 @@ struct FarEnd {
     frames: usize,
     /// Frames in which one sample more (or less) is used than given out.
     stretch: i32,
+    /// Frames given, and of these, frames that found too little.
+    given: usize,
+    late: usize,
 }
 
-/// What should stay over at the tightest moment: 5 ms against the jitter of callbacks. More would only make
-/// the loudspeaker seem later than it is.
-const SPARE_SAMPLES: usize = 80;
-/// Frames after which the level is looked at: a second.
-const WINDOW_FRAMES: usize = 100;
+/// How much may stay over at the tightest moment: enough against the jitter of callbacks, and not so much that
+/// the loudspeaker seems later than it is. Between the two nothing is done, for each sample more or less is a change
+/// of the delay that the canceller has to follow.
+const SPARE_SAMPLES: std::ops::Range<usize> = 16..400;
+/// What stays over when a loudspeaker is new: 10 ms.
+const FIRST_SPARE_SAMPLES: usize = 160;
+/// Frames after which the level is looked at: five seconds.
+const WINDOW_FRAMES: usize = 500;
+/// One frame in so many is stretched, which is 520 millionths; two clocks are apart by 200 at most.
+const STRETCH_EVERY: usize = 12;
 /// More than this over is no drift: the program was away.
 const MOST_SPARE_SAMPLES: usize = 3_200;
 
@@ -142,10 +150,12 @@ impl FarEnd {
             tap,
             resampler,
             block: vec![0.0; 1024],
-            waiting: vec![0.0; 2 * SPARE_SAMPLES],
+            waiting: vec![0.0; FIRST_SPARE_SAMPLES],
             least: usize::MAX,
             frames: 0,
             stretch: 0,
+            given: 0,
+            late: 0,
         })
     }
 
@@ -168,22 +178,30 @@ impl FarEnd {
         if self.frames < WINDOW_FRAMES {
             return;
         }
-        let excess = self.least as i32 - SPARE_SAMPLES as i32;
+        let least = self.least;
         (self.least, self.frames) = (usize::MAX, 0);
-        if excess > MOST_SPARE_SAMPLES as i32 {
-            self.waiting.drain(..excess as usize);
-            self.stretch = 0;
-        } else if excess.unsigned_abs() > SPARE_SAMPLES as u32 / 2 {
-            self.stretch = excess.clamp(-(WINDOW_FRAMES as i32), WINDOW_FRAMES as i32);
-        }
+        let most = (WINDOW_FRAMES / STRETCH_EVERY) as i32;
+        self.stretch = if least > MOST_SPARE_SAMPLES {
+            self.waiting.drain(..least - SPARE_SAMPLES.start);
+            0
+        } else if least < SPARE_SAMPLES.start {
+            -most
+        } else if least > SPARE_SAMPLES.end {
+            most
+        } else {
+            0
+        };
+        tracing::trace!(least, self.stretch, self.late, "level of the far end");
     }
 
     fn frame(&mut self) -> [f32; FRAME_SAMPLES] {
         let mut frame = [0.0; FRAME_SAMPLES];
-        let step = self.stretch.signum();
+        self.given += 1;
+        let step = if self.given.is_multiple_of(STRETCH_EVERY) { self.stretch.signum() } else { 0 };
         let used = (FRAME_SAMPLES as i32 + step) as usize;
         if self.waiting.len() <= used {
             // Late; what is missing counts as silence, and what comes stays that much longer.
+            self.late += 1;
             let count = self.waiting.len().min(FRAME_SAMPLES);
             frame[..count].copy_from_slice(&self.waiting[..count]);
             self.waiting.drain(..count);
