@@ -1,10 +1,29 @@
 //! The one error type of this crate: what went wrong, where, and what the caller can do.
 
+use std::fmt;
 use std::path::PathBuf;
 
-/// Why a sound could not be read, written or converted.
+/// Where sound goes, as the program sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From a microphone.
+    Input,
+    /// To a loudspeaker or headphones.
+    Output,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Input => "microphone",
+            Self::Output => "speaker",
+        })
+    }
+}
+
+/// Why a sound could not be read, written, converted, recorded or played.
 ///
-/// Every variant says what to do next: choose another file, convert it, or report a full disk.
+/// Every variant says what to do next: choose another file, convert it, report a full disk, or plug a device in.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AudioError {
@@ -62,6 +81,48 @@ pub enum AudioError {
     UnsupportedRate {
         /// The rate asked for, in Hz.
         rate_hz: u32,
+    },
+    /// There is no such device. Plug one in; nothing has to be restarted.
+    #[error("no {direction} was found; plug one in or switch it on in the system's sound settings")]
+    NoDevice {
+        /// What was looked for.
+        direction: Direction,
+    },
+    /// The device that was chosen is not there. Plug it in again, or choose another.
+    #[error("the {direction} \"{device}\" is not there; plug it in again or choose another")]
+    DeviceGone {
+        /// What it was.
+        direction: Direction,
+        /// Its name, or its id if it has not been seen yet.
+        device: String,
+    },
+    /// Another program has the device for itself. Close that one, or choose another device.
+    #[error("the {direction} \"{device}\" is in use by another program; close that or choose another device")]
+    DeviceBusy {
+        /// What it is.
+        direction: Direction,
+        /// Its name.
+        device: String,
+    },
+    /// The system does not let this program have the device. Allow it in the system's settings.
+    #[error(
+        "the system denies access to the {direction} \"{device}\"; allow it in the settings for privacy or sound"
+    )]
+    DeviceDenied {
+        /// What it is.
+        direction: Direction,
+        /// Its name.
+        device: String,
+    },
+    /// The device offers nothing that can be used, or its driver failed. Choose another.
+    #[error("the {direction} \"{device}\" does not work: {reason}; choose another")]
+    DeviceFailed {
+        /// What it is.
+        direction: Direction,
+        /// Its name.
+        device: String,
+        /// What the system said.
+        reason: String,
     },
     /// The resampler refused; a defect of this program rather than of the input.
     #[error("cannot resample from {from_hz} Hz to {to_hz} Hz: {reason}")]

@@ -6,6 +6,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`wav`] | reading WAV files as mono, writing them safely |
+//! | `devices` | microphones and speakers of the system, kept open (feature `devices`, on by default) |
 //! | [`microphone`] | what the program hears, whatever devices come and go |
 //! | [`input`] | from the device's callback to the program |
 //! | [`output`] | from the synthesiser to the device's callback |
@@ -24,6 +25,8 @@
 //! ```
 
 pub mod clock;
+#[cfg(feature = "devices")]
+pub mod devices;
 pub mod echo;
 mod error;
 pub mod input;
@@ -32,4 +35,4 @@ pub mod output;
 pub mod resample;
 pub mod wav;
 
-pub use error::AudioError;
+pub use error::{AudioError, Direction};

@@ -75,10 +75,10 @@ fn input_callback() {
     let (mut callback, mut reader) = input::new(44_100, 16_000).unwrap();
     let frames = vec![1i16; 2 * 441];
     let mut out = Vec::with_capacity(160 * 500);
-    for block in 0..600u64 {
-        // Past 200 blocks the ring overflows; at 100 something is lost; from 250 on the device is wrong about its rate.
+    for block in 0..900u64 {
+        // Past 200 blocks the ring overflows; at 220 something is lost; from 400 on the device is wrong about its rate.
         let now_ns =
-            block * if block < 250 { 10_000_000 } else { 20_000_000 } + u64::from(block > 100) * 50_000_000;
+            block * if block < 400 { 10_000_000 } else { 20_000_000 } + u64::from(block > 220) * 50_000_000;
         let convert = |sample| f32::from(sample) / 32_768.0;
         assert_eq!(allocations(|| callback.deliver(now_ns, &frames, 2, convert)), 0, "{block}");
     }
@@ -103,4 +103,50 @@ fn stream_resampling_into_room() {
         assert_eq!(count, 0, "{from_hz} to {to_hz}");
         assert!(!out.is_empty());
     }
+}
+
+#[cfg(feature = "devices")]
+#[test]
+fn what_the_system_calls() {
+    use std::sync::Arc;
+
+    use cpal::{
+        InputCallbackInfo, InputStreamTimestamp, OutputCallbackInfo, OutputStreamTimestamp, StreamInstant,
+    };
+    use repartee_audio::devices::callbacks::{self, Alarm};
+
+    let (callback, ms) = (StreamInstant::from_millis(100), StreamInstant::from_millis);
+    let heard = InputCallbackInfo::new(InputStreamTimestamp { callback, capture: ms(90) });
+    let asked = OutputCallbackInfo::new(OutputStreamTimestamp { callback, playback: ms(120) });
+
+    let (input, mut reader) = input::new(48_000, 16_000).unwrap();
+    let mut record = callbacks::input::<u16>(input, 2);
+    let frames = [40_000u16; 960];
+    assert_eq!(allocations(|| (0..300).for_each(|_| record(&frames, &heard))), 0);
+    let mut out = Vec::new();
+    reader.read(&mut out).unwrap();
+    assert!((out[8_000] - 0.22).abs() < 0.01, "{}", out[8_000]);
+
+    let (control, mut feeder, port) = output::new(OutputConfig::new(24_000)).unwrap();
+    let (output, _tap) = port.connect(48_000).unwrap();
+    let mut play = callbacks::output::<cpal::I24>(output, 2);
+    let mut frames = [cpal::I24::new(0).unwrap(); 960];
+    control.play(1);
+    for _ in 0..300 {
+        feeder.offer(1, &[2.0; 240]).unwrap();
+        assert_eq!(allocations(|| play(&mut frames, &asked)), 0);
+    }
+    assert_eq!(frames[959].inner(), (1 << 23) - 1, "limited, not wrapped");
+    assert_eq!(control.latency(), std::time::Duration::from_millis(20));
+
+    let alarm = Arc::new(Alarm::default());
+    let mut report = alarm.callback();
+    let count = allocations(|| {
+        report(cpal::ErrorKind::Xrun.into());
+        report(cpal::ErrorKind::DeviceChanged.into());
+    });
+    assert_eq!((count, alarm.gaps(), alarm.reason()), (0, 1, None));
+    assert_eq!(allocations(|| report(cpal::ErrorKind::DeviceNotAvailable.into())), 0);
+    report(cpal::ErrorKind::BackendError.into());
+    assert_eq!(alarm.reason(), Some("the device is gone"));
 }

@@ -18,6 +18,7 @@ pub(crate) fn run(consent: Consent) -> Result<()> {
         process::run(&mut workspace::cargo(&["fmt", "--all", "--check"]), "`cargo fmt --all` mends it")
     })?;
     steps.step("dependencies", workspace::fetch_dependencies)?;
+    system::provide_for_build(consent)?;
     steps.step("lints", || {
         let words = ["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
         let advice = "mend what is named above; `cargo clippy --fix --release --workspace --all-targets` mends the simple ones";

@@ -101,6 +101,10 @@ pub(crate) enum Need {
     Npm,
     /// A Vulkan loader and a driver, of a GPU or in software: what the GPU backend is tested on.
     Vulkan,
+    /// The headers of ALSA, and what finds them: Linux builds against them.
+    Alsa,
+    /// A sound server with virtual devices: what the devices are tested on, with or without a sound card.
+    PulseAudio,
 }
 
 impl Need {
@@ -110,6 +114,8 @@ impl Need {
             Self::Pip => "Python 3 with pip",
             Self::Npm => "Node.js with npm",
             Self::Vulkan => "a Vulkan loader with a driver",
+            Self::Alsa => "the headers of ALSA with pkg-config",
+            Self::PulseAudio => "PulseAudio with its tools and ALSA's plugin for it",
         }
     }
 
@@ -129,8 +135,18 @@ impl Need {
             (Self::Vulkan, System::Fedora) => &["vulkan-loader", "mesa-vulkan-drivers"],
             (Self::Vulkan, System::Arch) => &["vulkan-icd-loader", "vulkan-swrast"],
             (Self::Vulkan, System::Suse) => &["libvulkan1", "libvulkan_lvp"],
-            // Metal and Direct3D 12 come with the system.
-            (Self::Vulkan, System::Mac | System::Windows) => &[],
+            (Self::Alsa, System::Debian) => &["libasound2-dev", "pkg-config"],
+            (Self::Alsa, System::Fedora) => &["alsa-lib-devel", "pkgconf-pkg-config"],
+            (Self::Alsa, System::Arch) => &["alsa-lib", "pkgconf"],
+            (Self::Alsa, System::Suse) => &["alsa-devel", "pkg-config"],
+            (Self::PulseAudio, System::Debian) => &["pulseaudio", "pulseaudio-utils", "libasound2-plugins"],
+            (Self::PulseAudio, System::Fedora) => {
+                &["pulseaudio", "pulseaudio-utils", "alsa-plugins-pulseaudio"]
+            }
+            (Self::PulseAudio, System::Arch) => &["pulseaudio", "alsa-plugins"],
+            (Self::PulseAudio, System::Suse) => &["pulseaudio", "pulseaudio-utils", "alsa-plugins-pulse"],
+            // Metal and Direct3D 12, Core Audio and WASAPI come with the system.
+            (Self::Vulkan | Self::Alsa | Self::PulseAudio, System::Mac | System::Windows) => &[],
             (_, System::Other) => &[],
         }
     }
@@ -144,6 +160,12 @@ impl Need {
             }
             Self::Npm => process::works(if cfg!(windows) { "npm.cmd" } else { "npm" }, &["--version"]),
             Self::Vulkan => !cfg!(target_os = "linux") || has_vulkan(),
+            Self::Alsa => !cfg!(target_os = "linux") || process::works("pkg-config", &["--exists", "alsa"]),
+            Self::PulseAudio => {
+                !cfg!(target_os = "linux")
+                    || (["pulseaudio", "pactl"].iter().all(|name| process::works(name, &["--version"]))
+                        && has_alsa_plugin())
+            }
         }
     }
 }
@@ -161,6 +183,14 @@ fn has_vulkan() -> bool {
                 .filter_map(|folder| std::fs::read_dir(folder).ok())
                 .any(|mut entries| entries.next().is_some());
     has_loader && has_driver
+}
+
+/// Whether ALSA's plugin for PulseAudio stands where ALSA looks: a folder for the architecture, or none.
+fn has_alsa_plugin() -> bool {
+    let libraries = std::fs::read_dir("/usr/lib").into_iter().flatten().filter_map(Result::ok);
+    let folders = libraries.map(|entry| entry.path()).chain(["/usr/lib", "/usr/lib64"].map(Into::into));
+    let mut plugins = folders.map(|folder| folder.join("alsa-lib/libasound_module_pcm_pulse.so"));
+    plugins.any(|plugin| plugin.exists())
 }
 
 /// Whether the system's list of shared libraries has the loader; it knows the folders by architecture.
@@ -233,6 +263,16 @@ pub(crate) fn provide(needs: &[Need], why: &str, consent: Consent) -> Result<Vec
         }
     }
     Ok(unmet(&missing))
+}
+
+/// What the whole workspace is built with. What must be there and is not is an error.
+///
+/// # Errors
+/// If it can't be installed; the text before says the command that does it.
+pub(crate) fn provide_for_build(consent: Consent) -> Result<()> {
+    let missing = provide(&[Need::Alsa], "Microphone and speaker are built against ALSA", consent)?;
+    anyhow::ensure!(missing.is_empty(), "nothing can be built without what is named above");
+    Ok(())
 }
 
 /// Runs the installing command `words`, once more behind a renewed list of packages if it fails: a fresh
@@ -308,7 +348,7 @@ fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    const EVERY_NEED: [Need; 3] = [Need::Pip, Need::Npm, Need::Vulkan];
+    const EVERY_NEED: [Need; 5] = [Need::Pip, Need::Npm, Need::Vulkan, Need::Alsa, Need::PulseAudio];
 
     fn words(plan: Plan) -> String {
         match plan {

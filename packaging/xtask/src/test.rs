@@ -26,9 +26,14 @@ pub(crate) fn run(consent: Consent) -> Result<()> {
 /// As for [`run`].
 pub(crate) fn run_steps(steps: &mut Steps, consent: Consent) -> Result<()> {
     steps.step("system", || {
+        system::provide_for_build(consent)?;
         let missing = system::provide(&[Need::Vulkan], "The GPU backend is tested with Vulkan", consent)?;
         if !missing.is_empty() {
             eprintln!("going on without: tests of the GPU backend have no adapter to run on");
+        }
+        let why = "Sound devices are tested on virtual ones";
+        if !system::provide(&[Need::PulseAudio], why, consent)?.is_empty() {
+            eprintln!("going on without: tests with real sound say that they were not run");
         }
         Ok(())
     })?;

@@ -1,0 +1,375 @@
+//! The devices module against a real sound server: PulseAudio with virtual devices, one for each test.
+//!
+//! A test starts its own binary again with an environment in which the server is the only sound there is (ALSA and
+//! PulseAudio read it at their own times, so it has to be there from the start), and that one starts the
+//! server. Without `pulseaudio` the tests say so and pass, except where `CI=true`: there it has to be
+//! installed, and `cargo xtask test` does that.
+
+#![cfg(all(feature = "devices", target_os = "linux"))]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use repartee_audio::Direction;
+use repartee_audio::devices::{self, Choice, Notice, Sound, SoundConfig};
+use repartee_audio::echo::EchoMode;
+use repartee_audio::resample::StreamResampler;
+
+const FOLDER: &str = "REPARTEE_TEST_SOUND";
+const PROGRAMS: [&str; 4] = ["pulseaudio", "pactl", "pacat", "parec"];
+const RATE_HZ: usize = 48_000;
+
+/// `norewinds` keeps the null sinks from running ahead of real time.
+const SCRIPT: &str = "load-module module-native-protocol-unix
+load-module module-null-sink norewinds=1 sink_name=speaker rate=48000 channels=2
+load-module module-null-sink norewinds=1 sink_name=mic_in rate=48000 channels=2
+load-module module-remap-source source_name=mic master=mic_in.monitor
+set-default-sink speaker
+set-default-source mic
+";
+
+/// Runs `body` with a server of its own.
+fn with_server(name: &str, body: fn(&mut Server)) {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return body(&mut Server::start(folder.into()));
+    }
+    let has = |program: &&str| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
+    if let Some(missing) = PROGRAMS.iter().find(|program| !has(program)) {
+        let what = format!(
+            "{name} was not run: it needs `{missing}` (Debian: pulseaudio, pulseaudio-utils, libasound2-plugins)"
+        );
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{what}; `cargo xtask test` installs it");
+        // A test that was not run has to say so.
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("{what}");
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("start.pa"), SCRIPT).unwrap();
+    std::fs::write(
+        folder.path().join(".asoundrc"),
+        "pcm.!default { type pulse }\nctl.!default { type pulse }\n",
+    )
+    .unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(FOLDER, folder.path())
+        .env("HOME", folder.path())
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .env("PULSE_SERVER", format!("unix:{}", folder.path().join("pulse/native").display()))
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("PULSE_RUNTIME_PATH")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    // Libraries do not print, ALSA's included.
+    assert!(!text.contains("ALSA lib"), "{text}");
+}
+
+struct Server {
+    folder: PathBuf,
+    process: Option<Child>,
+}
+
+impl Server {
+    fn start(folder: PathBuf) -> Self {
+        let mut server = Self { folder, process: None };
+        server.restart();
+        server
+    }
+
+    fn restart(&mut self) {
+        let process = Command::new("pulseaudio")
+            .args(["-n", "-F"])
+            .arg(self.folder.join("start.pa"))
+            .args(["--daemonize=no", "--exit-idle-time=-1"])
+            .stderr(Stdio::null())
+            .spawn();
+        self.process = Some(process.unwrap());
+        let begun = Instant::now();
+        while !self.pactl(&["get-default-source"]).trim().eq("mic") {
+            assert!(begun.elapsed() < Duration::from_secs(20), "pulseaudio does not start");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    fn pactl(&self, words: &[&str]) -> String {
+        let output = Command::new("pactl").args(words).stderr(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Speaks `samples` (mono, 48 kHz) into the microphone.
+    fn speak(&self, samples: &[i16]) -> Child {
+        let file = self.folder.join("spoken");
+        let bytes: Vec<u8> = samples.iter().flat_map(|s| [*s, *s]).flat_map(i16::to_le_bytes).collect();
+        std::fs::write(&file, bytes).unwrap();
+        // What speaks has much time, so that only what listens can lose something.
+        Command::new("pacat")
+            .args(["--playback", "--raw", "--format=s16le", "--rate=48000", "--channels=2"])
+            .args(["--latency-msec=1000", "--device=mic_in"])
+            .arg(file)
+            .spawn()
+            .unwrap()
+    }
+
+    /// Records the speaker (mono, 48 kHz) until it is told to stop.
+    fn record(&self) -> Recorder {
+        let file = self.folder.join("recorded");
+        let process = Command::new("parec")
+            .args(["--raw", "--format=float32le", "--rate=48000", "--channels=1", "--latency-msec=20"])
+            .args(["--device=speaker.monitor"])
+            .stdout(std::fs::File::create(&file).unwrap())
+            .spawn()
+            .unwrap();
+        let recorder = Recorder { process, file };
+        // It runs when it has written something.
+        let begun = Instant::now();
+        while std::fs::metadata(&recorder.file).unwrap().len() < 4_096 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "parec records nothing");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        recorder
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Recorder {
+    process: Child,
+    file: PathBuf,
+}
+
+impl Recorder {
+    fn stop(mut self) -> Vec<f32> {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        read_f32(&self.file)
+    }
+}
+
+fn read_f32(file: &Path) -> Vec<f32> {
+    let bytes = std::fs::read(file).unwrap();
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn open(input: Choice, output: Choice, echo: EchoMode) -> Sound {
+    devices::open(SoundConfig { input, output, echo, ..SoundConfig::default() }).unwrap()
+}
+
+/// The next notice for which `wanted` holds; the test fails after ten seconds.
+fn expect(sound: &Sound, what: &str, wanted: impl Fn(&Notice) -> bool) {
+    let (begun, mut seen) = (Instant::now(), Vec::new());
+    while begun.elapsed() < Duration::from_secs(10) {
+        if let Some(notice) = sound.keeper.next_notice(Duration::from_millis(100)) {
+            if wanted(&notice) {
+                return;
+            }
+            seen.push(notice);
+        }
+    }
+    panic!("no notice of {what}; there were {seen:?}");
+}
+
+fn expect_started(sound: &Sound, side: Direction) {
+    expect(sound, "a start", |n| matches!(n, Notice::Started { direction, .. } if *direction == side));
+}
+
+/// Reads the microphone for `secs`.
+fn listen(sound: &mut Sound, secs: f32) -> Vec<f32> {
+    let (begun, mut heard) = (Instant::now(), Vec::new());
+    while begun.elapsed().as_secs_f32() < secs {
+        sound.microphone.wait(&mut heard, Duration::from_millis(20)).unwrap();
+    }
+    heard
+}
+
+/// Plays `samples` (24 kHz) as `turn` to the end, reading the microphone meanwhile.
+fn play(sound: &mut Sound, turn: u64, samples: &[f32]) -> Vec<f32> {
+    let (begun, mut rest, mut heard) = (Instant::now(), samples, Vec::new());
+    sound.control.play(turn);
+    while sound.control.played(turn) < samples.len() as u64 {
+        assert!(
+            begun.elapsed().as_secs_f32() < samples.len() as f32 / 24_000.0 + 10.0,
+            "the reply stands still"
+        );
+        match rest.is_empty() {
+            true => {
+                sound.feeder.finish(turn).unwrap();
+            }
+            false => rest = &rest[sound.feeder.offer(turn, rest).unwrap()..],
+        }
+        if sound.feeder.is_full() || rest.is_empty() {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        sound.microphone.read(&mut heard).unwrap();
+    }
+    heard
+}
+
+fn noise(seed: u64, samples: usize, step: usize) -> Vec<f32> {
+    let (mut state, mut low) = (seed, 0.0f32);
+    (0..samples)
+        .map(|i| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            low += 0.3 * (((state >> 40) as f32 / (1 << 23) as f32 - 1.0) - low);
+            // In syllables, as speech comes.
+            low * if step > 0 && (i / step) % 3 == 2 { 0.0 } else { 0.5 }
+        })
+        .collect()
+}
+
+fn power(samples: &[f32]) -> f32 {
+    samples.iter().map(|s| s * s).sum::<f32>() / samples.len().max(1) as f32
+}
+
+#[test]
+fn capture_is_sample_exact() {
+    with_server("capture_is_sample_exact", |server| {
+        let mut sound = open(Choice::Default, Choice::Off, EchoMode::Headphones);
+        expect_started(&sound, Direction::Input);
+        let spoken: Vec<i16> = noise(1, 3 * RATE_HZ, 0).iter().map(|s| (s * 32_768.0) as i16).collect();
+        let mut speaker = server.speak(&spoken);
+        let heard = listen(&mut sound, 5.5);
+        speaker.wait().unwrap();
+        // Three samples of 48 kHz are one of 16 kHz: the same sound is expected at one of three phases.
+        let best = (0..3)
+            .map(|phase| {
+                let mut signal = vec![0.0f32; phase];
+                signal.extend(spoken.iter().map(|s| f32::from(*s) / 32_768.0));
+                let (mut stream, mut expected) = (StreamResampler::new(48_000, 16_000).unwrap(), Vec::new());
+                stream.push(&signal, &mut expected).unwrap();
+                stream.finish(&mut expected).unwrap();
+                // Where a piece of it stands in what was heard; then all of it has to stand there.
+                let piece = &expected[20_000..20_256];
+                let distance = |at: usize| {
+                    heard[at..at + 256].iter().zip(piece).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+                };
+                let at = (20_000..heard.len() - 40_000.min(heard.len() - 20_256))
+                    .min_by(|a, b| distance(*a).total_cmp(&distance(*b)))
+                    .unwrap();
+                let start = at - 20_000;
+                let worst = (0..expected.len().min(heard.len() - start))
+                    .map(|i| (heard[start + i] - expected[i]).abs())
+                    .fold(0.0, f32::max);
+                (worst, start)
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .unwrap();
+        assert!(best.0 < 1e-3, "largest difference {} over three seconds", best.0);
+        let status = sound.keeper.status();
+        assert_eq!((status.lost_ms, status.input.rate_hz), (0, 48_000));
+    });
+}
+
+#[test]
+fn a_tone_is_played_without_a_gap() {
+    with_server("a_tone_is_played_without_a_gap", |server| {
+        let mut sound = open(Choice::Off, Choice::Default, EchoMode::Cancel);
+        expect_started(&sound, Direction::Output);
+        let recorder = server.record();
+        let tone: Vec<f32> =
+            (0..48_000).map(|i| 0.5 * (std::f32::consts::TAU * 440.0 * i as f32 / 24_000.0).sin()).collect();
+        play(&mut sound, 1, &tone);
+        std::thread::park_timeout(Duration::from_millis(500));
+        let recorded = recorder.stop();
+        let rising: Vec<usize> = (1..recorded.len())
+            .filter(|i| recorded[i - 1] < 0.0 && recorded[*i] >= 0.0 && i + 40 < recorded.len())
+            .filter(|i| recorded[i + 27].abs() > 0.3)
+            .collect();
+        // Every period is there and as long as it should be: 48 000 / 440 = 109.1 samples.
+        assert!(rising.len() >= 870 && rising.len() <= 882, "{} periods of 880", rising.len());
+        let odd: Vec<usize> =
+            rising.windows(2).map(|p| p[1] - p[0]).filter(|p| !(108..=110).contains(p)).collect();
+        assert!(odd.is_empty(), "periods of {odd:?} samples");
+        let hz = (rising.len() - 1) as f32 * 48_000.0 / (rising[rising.len() - 1] - rising[0]) as f32;
+        assert!((hz - 440.0).abs() < 4.4, "{hz}");
+        assert!(sound.control.latency() > Duration::ZERO);
+    });
+}
+
+#[test]
+fn a_device_vanishes_and_comes_back() {
+    with_server("a_device_vanishes_and_comes_back", |server| {
+        let mut sound = open(Choice::Default, Choice::Default, EchoMode::Cancel);
+        expect_started(&sound, Direction::Input);
+        expect_started(&sound, Direction::Output);
+        assert!(listen(&mut sound, 0.5).len() > 4_000);
+        server.stop();
+        expect(&sound, "a loss", |notice| matches!(notice, Notice::Lost { .. }));
+        for side in [Direction::Input, Direction::Output] {
+            let begun = Instant::now();
+            expect(&sound, "no device", |notice| matches!(notice, Notice::Missing { .. }));
+            assert!(begun.elapsed() < Duration::from_secs(5), "{side}");
+        }
+        // The status is shown a moment after the notices.
+        let begun = Instant::now();
+        while sound.keeper.status().input.device.is_some() || sound.keeper.status().output.device.is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", sound.keeper.status());
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        server.restart();
+        expect(&sound, "a start", |notice| matches!(notice, Notice::Started { .. }));
+        expect(&sound, "a start", |notice| matches!(notice, Notice::Started { .. }));
+        assert!(listen(&mut sound, 0.5).len() > 4_000);
+        let reply = noise(3, 12_000, 0);
+        play(&mut sound, 1, &reply);
+        assert!(sound.control.played(1) >= 12_000);
+    });
+}
+
+#[test]
+fn b13_its_own_voice_does_not_come_back() {
+    with_server("b13_its_own_voice_does_not_come_back", |server| {
+        let module = "module-loopback";
+        server.pactl(&[
+            "load-module",
+            module,
+            "source=speaker.monitor",
+            "sink=mic_in",
+            "latency_msec=80",
+            "adjust_time=0",
+        ]);
+        let far = noise(9, 5 * 24_000, 4_000);
+        let mut heard = Vec::new();
+        for echo in [EchoMode::Headphones, EchoMode::Cancel] {
+            let mut sound = open(Choice::Default, Choice::Default, echo);
+            expect_started(&sound, Direction::Input);
+            expect_started(&sound, Direction::Output);
+            listen(&mut sound, 0.3);
+            let got = play(&mut sound, 1, &far);
+            // The last two seconds: by then it has adapted.
+            heard.push(power(&got[got.len().saturating_sub(32_000)..]));
+        }
+        let removed_db = 10.0 * (heard[0] / heard[1].max(1e-12)).log10();
+        assert!(heard[0] > 1e-4, "there is an echo: {}", heard[0]);
+        assert!(removed_db > 15.0, "{removed_db}");
+    });
+}
+
+#[test]
+fn the_devices_are_listed() {
+    with_server("the_devices_are_listed", |_| {
+        for direction in [Direction::Input, Direction::Output] {
+            let list = devices::list(direction).unwrap();
+            assert!(
+                list.iter().all(|device| !device.id.contains("null") && !device.name.is_empty()),
+                "{list:?}"
+            );
+        }
+    });
+}
