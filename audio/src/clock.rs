@@ -27,18 +27,29 @@ pub struct LossMeter {
     baseline: Option<f64>,
     /// The first window is over; in it, sound servers fill their buffers, and samples come early.
     has_settled: bool,
+    /// By how much the window before was later than the baseline, if that may be a loss.
+    suspected: Option<f64>,
     lost_samples: u64,
 }
 
 const WINDOW_NS: u64 = 1_000_000_000;
-/// Smallest loss that is told: above it no drift or scheduling noise reaches in a second (3 ms are 3000
-/// millionths).
-const MIN_LOSS_MS: f64 = 3.0;
+/// Smallest loss that is told. No drift reaches it in two seconds; sound servers that arrange their timers
+/// anew deliver 3 ms later from then on.
+const MIN_LOSS_MS: f64 = 4.5;
+/// Part of a suspected loss that has to be there a window later; drift may take some of it.
+const STAYS: f64 = 0.75;
 
 impl LossMeter {
     /// A meter for a stream of `rate_hz`.
     pub fn new(rate_hz: u32) -> Self {
-        Self { rate_hz: rate_hz.max(1), window: None, baseline: None, has_settled: false, lost_samples: 0 }
+        Self {
+            rate_hz: rate_hz.max(1),
+            window: None,
+            baseline: None,
+            has_settled: false,
+            suspected: None,
+            lost_samples: 0,
+        }
     }
 
     /// `taken` samples have come until `now_ns` on a monotonic clock. Call it at each delivery, or often.
@@ -59,12 +70,20 @@ impl LossMeter {
         if !std::mem::replace(&mut self.has_settled, true) {
             return 0;
         }
-        let moved = self.baseline.map_or(0.0, |baseline| smallest - baseline);
-        self.baseline = Some(smallest);
-        let lost =
-            if moved * 1000.0 >= MIN_LOSS_MS * f64::from(self.rate_hz) { moved.round() as u64 } else { 0 };
-        self.lost_samples += lost;
-        lost
+        let threshold = MIN_LOSS_MS * f64::from(self.rate_hz) / 1000.0;
+        let baseline = self.baseline.unwrap_or(smallest);
+        let moved = smallest - baseline;
+        let lost = match self.suspected {
+            // It has stayed: a second in which everything came late is no loss.
+            Some(before) if moved >= STAYS * before => before,
+            _ => 0.0,
+        };
+        // What more there is, the next window has to confirm.
+        let rest = moved - lost;
+        (self.suspected, self.baseline) =
+            if rest >= threshold { (Some(rest), Some(baseline + lost)) } else { (None, Some(smallest)) };
+        self.lost_samples += lost.round() as u64;
+        lost.round() as u64
     }
 
     /// All samples found lost so far.
@@ -77,6 +96,7 @@ impl LossMeter {
         self.window = None;
         self.baseline = None;
         self.has_settled = false;
+        self.suspected = None;
     }
 }
 
