@@ -113,6 +113,8 @@ struct Shared {
     command: AtomicU64,
     /// Low bits of the turn, and samples of it, at the synthesiser's rate, that devices took.
     played: AtomicU64,
+    /// Of the callback that is connected; a former one that still runs counts nothing and is silent.
+    connection: AtomicU64,
     /// All that the device asked for.
     asked: AtomicU64,
     /// Rate of the device by the clock.
@@ -180,6 +182,12 @@ impl OutputControl {
         let _ = self.shared.command.fetch_update(Ordering::AcqRel, Ordering::Acquire, to);
     }
 
+    /// Whether `turn` is the current one and not silenced.
+    pub fn may_sound(&self, turn: u64) -> bool {
+        let command = Command(self.shared.command.load(Ordering::Acquire));
+        command.turn() == turn && command.mode() != Mode::Silenced
+    }
+
     /// Samples of `turn`, at the synthesiser's rate, that the device has taken. They are heard
     /// [`latency`](Self::latency) later.
     pub fn played(&self, turn: u64) -> u64 {
@@ -244,15 +252,16 @@ pub fn new(config: OutputConfig) -> Result<(OutputControl, OutputFeeder, OutputP
     Ok((OutputControl { shared: shared.clone() }, feeder, OutputPort { shared, config }))
 }
 
-/// Where a device is plugged in.
+/// Where a device is plugged in. Clones lead to the same output.
+#[derive(Clone)]
 pub struct OutputPort {
     shared: Arc<Shared>,
     config: OutputConfig,
 }
 
 impl OutputPort {
-    /// A callback for a device of `device_hz`, in place of the former one, which must not run any more; and the tap that gives
-    /// every sample sent to the device (after gain, silence included).
+    /// A callback for a device of `device_hz`, in place of the former one, which is silent from then on; and the tap that
+    /// gives every sample sent to the device (after gain, silence included).
     ///
     /// # Errors
     /// [`AudioError::UnsupportedRate`] for a rate that is not converted.
@@ -262,8 +271,10 @@ impl OutputPort {
         let (producer, consumer) = HeapRb::new(samples_of(device_hz, config.queue_ms)).split();
         let (tap, tap_consumer) = HeapRb::new(samples_of(device_hz, TAP_MS)).split();
         let turn = Command(self.shared.command.load(Ordering::Acquire)).turn();
+        let connection = self.shared.connection.fetch_add(1, Ordering::AcqRel) + 1;
         let callback = OutputCallback {
             shared: self.shared.clone(),
+            connection,
             consumer,
             tap,
             source_hz: u64::from(config.source_hz),
@@ -455,6 +466,16 @@ impl OutputFeeder {
         }
     }
 
+    /// Whether less than half of the queue is left to play.
+    pub fn is_low(&self) -> bool {
+        self.producer.as_ref().is_none_or(|queue| 2 * queue.occupied_len() < queue.capacity().get())
+    }
+
+    /// Whether the device has taken all that was queued.
+    pub fn is_empty(&self) -> bool {
+        self.producer.as_ref().is_some_and(Observer::is_empty)
+    }
+
     /// Whether the queue has no room, or there is no device.
     pub fn is_full(&self) -> bool {
         self.producer.as_ref().is_none_or(Observer::is_full)
@@ -464,6 +485,7 @@ impl OutputFeeder {
 /// What the device calls for sound.
 pub struct OutputCallback {
     shared: Arc<Shared>,
+    connection: u64,
     consumer: HeapCons<Tagged>,
     tap: HeapProd<f32>,
     source_hz: u64,
@@ -491,6 +513,9 @@ impl OutputCallback {
     /// Fills `frames`, interleaved in `channels` channels, with the same sound in each; `convert` makes the
     /// device's sample of a float between -1 and 1 (already limited). Copies and counts only.
     pub fn fill<T: Copy>(&mut self, frames: &mut [T], channels: usize, convert: impl Fn(f32) -> T) {
+        if self.is_replaced() {
+            return frames.fill(convert(0.0));
+        }
         let command = Command(self.shared.command.load(Ordering::Acquire));
         let (mut starved, mut dropped, mut tap_lost) = (0, 0, 0);
         for frame in frames.chunks_mut(channels.max(1)) {
@@ -520,11 +545,19 @@ impl OutputCallback {
         convert: impl Fn(f32) -> T,
     ) {
         self.fill(frames, channels, convert);
+        if self.is_replaced() {
+            return;
+        }
         self.asked += (frames.len() / channels.max(1)) as u64;
         self.shared.asked.store(self.asked, Ordering::Relaxed);
         if let Some(real_hz) = self.rate.observe(now_ns, self.asked) {
             self.shared.real_hz.store(real_hz, Ordering::Release);
         }
+    }
+
+    /// Whether another device has taken the place of this one: one that locked up may run again later.
+    fn is_replaced(&self) -> bool {
+        self.shared.connection.load(Ordering::Acquire) != self.connection
     }
 
     /// The device says how long after the callback its sound is heard.

@@ -25,23 +25,27 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How often a stream is rebuilt because its device is wrong about its rate; a device that changes its mind more often
 /// is followed without.
 const MOST_RATE_CHANGES: u32 = 3;
-/// Closing a device takes a few milliseconds, or for ever: PulseAudio's library locks up for good when its server dies at
-/// the wrong moment. After this long the stream is left to itself.
+/// Closing a device takes a few milliseconds, or for ever (see [`super::calls`]). After this long the stream is left to
+/// itself.
 const CLOSE: Duration = Duration::from_millis(500);
 /// Exact zeros for so long are no room.
 const SILENT_SECS: u64 = 10;
 
 /// A device that was found, and what it says about itself.
+#[derive(Clone)]
 pub(super) struct Found<D> {
     pub(super) device: D,
     pub(super) info: DeviceInfo,
     pub(super) rate_hz: u32,
 }
 
-/// Finds and opens devices. A stream closes when it is dropped. `make` gives a callback for the stream, a new one each
-/// time that it is called.
+/// Gives a callback for a stream, a new one each time that it is called: a stream that can't be built takes its
+/// callback with it.
+pub(super) type Make<C> = Box<dyn FnMut() -> Result<C, AudioError> + Send>;
+
+/// Finds and opens devices. A stream closes when it is dropped.
 pub(super) trait System {
-    type Device;
+    type Device: Clone + Send + 'static;
     type Stream: Send + 'static;
 
     fn list(&self, direction: Direction) -> Result<Vec<DeviceInfo>, AudioError>;
@@ -51,13 +55,13 @@ pub(super) trait System {
     fn open_input(
         &self,
         found: &Found<Self::Device>,
-        make: &mut dyn FnMut() -> Result<InputCallback, AudioError>,
+        make: Make<InputCallback>,
         alarm: &Arc<Alarm>,
     ) -> Result<Self::Stream, AudioError>;
     fn open_output(
         &self,
         found: &Found<Self::Device>,
-        make: &mut dyn FnMut() -> Result<OutputCallback, AudioError>,
+        make: Make<OutputCallback>,
         alarm: &Arc<Alarm>,
     ) -> Result<Self::Stream, AudioError>;
 }
@@ -348,15 +352,18 @@ impl<T: Send + 'static> Side<T> {
         let known = self.real_rates.get(&found.info.id);
         let rate_hz = known.map_or(found.rate_hz, |(real_hz, _)| *real_hz);
         let alarm = Arc::new(Alarm::default());
+        let (input, output) = (ports.input.clone(), ports.output.clone());
         let stream = match self.direction {
-            Direction::Input => system.open_input(&found, &mut || ports.input.connect(rate_hz), &alarm)?,
+            Direction::Input => {
+                system.open_input(&found, Box::new(move || input.connect(rate_hz)), &alarm)?
+            }
             Direction::Output => {
-                let mut make = || {
-                    let (callback, tap) = ports.output.connect(rate_hz)?;
-                    ports.input.set_far_end(Some(tap));
+                let make = move || {
+                    let (callback, tap) = output.connect(rate_hz)?;
+                    input.set_far_end(Some(tap));
                     Ok(callback)
                 };
-                system.open_output(&found, &mut make, &alarm)?
+                system.open_output(&found, Box::new(make), &alarm)?
             }
         };
         Ok(Open {

@@ -95,7 +95,7 @@ impl System for Played {
     fn open_input(
         &self,
         found: &Found<&'static str>,
-        make: &mut dyn FnMut() -> Result<InputCallback, AudioError>,
+        mut make: Make<InputCallback>,
         alarm: &Arc<Alarm>,
     ) -> Result<Stream, AudioError> {
         Ok(self.run(found, Callback::Input(make()?), alarm))
@@ -104,7 +104,7 @@ impl System for Played {
     fn open_output(
         &self,
         found: &Found<&'static str>,
-        make: &mut dyn FnMut() -> Result<OutputCallback, AudioError>,
+        mut make: Make<OutputCallback>,
         alarm: &Arc<Alarm>,
     ) -> Result<Stream, AudioError> {
         Ok(self.run(found, Callback::Output(make()?), alarm))

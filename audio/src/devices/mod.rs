@@ -19,12 +19,13 @@
 //! # Ok::<(), repartee_audio::AudioError>(())
 //! ```
 //!
-//! Streams ask for 10 ms at a time. cpal's default would take what the driver likes, up to seconds. On Linux the
+//! A microphone gives 10 ms at a time, a speaker takes 20. cpal's default would take what the driver likes, up to seconds. On Linux the
 //! devices are ALSA's; its `default` leads to PipeWire or PulseAudio where they run, which then follow
 //! the choice made in the system's settings. cpal's own hosts for those two lost samples when tried.
 
 #[doc(hidden)]
 pub mod callbacks;
+mod calls;
 mod keeper;
 mod system;
 
@@ -229,8 +230,7 @@ pub struct Keeper {
 /// # Errors
 /// [`AudioError::DeviceFailed`] if the system's sound can't be asked.
 pub fn list(direction: Direction) -> Result<Vec<DeviceInfo>, AudioError> {
-    let _quiet = system::Quiet::new();
-    keeper::System::list(&system::Cpal::new(), direction)
+    keeper::System::list(&calls::Patient::new(system::Cpal::new), direction)
 }
 
 /// Opens what `config` says and keeps it open. Returns at once; the first notices say what was opened or why
@@ -247,9 +247,9 @@ pub fn open(config: SoundConfig) -> Result<Sound, AudioError> {
     let (port, shown) = (input.clone(), status.clone());
     let (ended, has_ended) = mpsc::channel();
     let run = move || {
-        let _quiet = system::Quiet::new();
         let ports = keeper::Ports { input, output };
-        let mut keeper = keeper::Sides::new(system::Cpal::new(), ports, told, [config.input, config.output]);
+        let system = calls::Patient::new(system::Cpal::new);
+        let mut keeper = keeper::Sides::new(system, ports, told, [config.input, config.output]);
         let started = std::time::Instant::now();
         loop {
             match orders.recv_timeout(keeper::TICK) {
@@ -305,7 +305,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         let _ = self.commands.send(Command::Stop);
-        // Opening a device can lock up as closing can; the program ends all the same.
+        // Whatever a device does, the program ends.
         let _ = self.has_ended.recv_timeout(Duration::from_secs(2));
     }
 }

@@ -10,28 +10,30 @@ use cpal::{
 };
 
 use super::callbacks::{self, Alarm};
-use super::keeper::{Found, System};
+use super::keeper::{Found, Make, System};
 use super::{Choice, DeviceInfo};
 use crate::input::InputCallback;
 use crate::output::OutputCallback;
 use crate::resample::{MAX_RATE_HZ, MIN_RATE_HZ};
 use crate::{AudioError, Direction};
 
-/// Periods to try, in milliseconds. 10 and its double buffer are heard by nobody and survive a busy machine; some
-/// devices only do longer ones.
-const PERIODS_MS: [u32; 3] = [10, 20, 40];
+/// Periods to try, in milliseconds; some devices only do longer ones. cpal has two of them in its buffer. Of a microphone, the
+/// short one is heard of sooner, and the server keeps what is not fetched in time. A speaker that runs dry is silent for
+/// much longer than that: PulseAudio connects anew; so it gets 40 ms, which the program's own load does not use up.
+const INPUT_PERIODS_MS: [u32; 3] = [10, 20, 40];
+const OUTPUT_PERIODS_MS: [u32; 3] = [20, 10, 40];
 /// ALSA may miss that a device is gone unless it looks by itself.
 const POLL: Duration = Duration::from_millis(100);
 
 /// While it lives, what ALSA would print on this thread stays unprinted: it prints for each device that
 /// is configured and not there.
-pub(super) struct Quiet {
+struct Quiet {
     #[cfg(target_os = "linux")]
     _output: Option<std::rc::Rc<std::cell::RefCell<alsa::Output>>>,
 }
 
 impl Quiet {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             #[cfg(target_os = "linux")]
             _output: alsa::Output::local_error_handler().ok(),
@@ -41,14 +43,17 @@ impl Quiet {
 
 pub(super) struct Cpal {
     host: cpal::Host,
+    _quiet: Quiet,
 }
 
 impl Cpal {
     pub(super) fn new() -> Self {
-        Self { host: cpal::default_host() }
+        let quiet = Quiet::new();
+        Self { host: cpal::default_host(), _quiet: quiet }
     }
 }
 
+#[derive(Clone)]
 pub(super) struct CpalDevice {
     device: cpal::Device,
     config: SupportedStreamConfig,
@@ -134,10 +139,11 @@ fn agree(direction: Direction, device: &cpal::Device) -> Result<Option<Supported
 /// Builds a stream with the first period that the device takes.
 fn with_period<S>(
     config: &SupportedStreamConfig,
+    periods_ms: [u32; 3],
     mut build: impl FnMut(StreamConfig) -> Result<S, cpal::Error>,
 ) -> Result<S, cpal::Error> {
     let mut last = cpal::Error::new(ErrorKind::UnsupportedConfig);
-    for period_ms in PERIODS_MS {
+    for period_ms in periods_ms {
         let wanted = (config.sample_rate() / 1000).max(1) * period_ms;
         let frames = match *config.buffer_size() {
             SupportedBufferSize::Range { min, max } if min <= max => wanted.clamp(min.max(1), max.max(1)),
@@ -172,38 +178,35 @@ macro_rules! by_format {
     };
 }
 
-/// A new callback for each try: a stream that can't be built takes its callback with it.
-type Make<'a, C> = &'a mut dyn FnMut() -> Result<C, AudioError>;
-
-fn made<C>(make: Make<'_, C>) -> Result<C, cpal::Error> {
+fn made<C>(make: &mut Make<C>) -> Result<C, cpal::Error> {
     make().map_err(|error| cpal::Error::with_message(ErrorKind::InvalidInput, error.to_string()))
 }
 
 fn input_of<T>(
     found: &CpalDevice,
-    make: Make<'_, InputCallback>,
+    mut make: Make<InputCallback>,
     alarm: &Arc<Alarm>,
 ) -> Result<cpal::Stream, cpal::Error>
 where
     T: SizedSample + Send + 'static,
     f32: FromSample<T>,
 {
-    with_period(&found.config, |config| {
-        let callback = callbacks::input::<T>(made(make)?, usize::from(config.channels));
+    with_period(&found.config, INPUT_PERIODS_MS, |config| {
+        let callback = callbacks::input::<T>(made(&mut make)?, usize::from(config.channels));
         found.device.build_input_stream(config, callback, alarm.callback(), Some(POLL))
     })
 }
 
 fn output_of<T>(
     found: &CpalDevice,
-    make: Make<'_, OutputCallback>,
+    mut make: Make<OutputCallback>,
     alarm: &Arc<Alarm>,
 ) -> Result<cpal::Stream, cpal::Error>
 where
     T: SizedSample + FromSample<f32> + Send + 'static,
 {
-    with_period(&found.config, |config| {
-        let callback = callbacks::output::<T>(made(make)?, usize::from(config.channels));
+    with_period(&found.config, OUTPUT_PERIODS_MS, |config| {
+        let callback = callbacks::output::<T>(made(&mut make)?, usize::from(config.channels));
         found.device.build_output_stream(config, callback, alarm.callback(), Some(POLL))
     })
 }
@@ -274,7 +277,7 @@ impl System for Cpal {
     fn open_input(
         &self,
         found: &Found<CpalDevice>,
-        make: Make<'_, InputCallback>,
+        make: Make<InputCallback>,
         alarm: &Arc<Alarm>,
     ) -> Result<cpal::Stream, AudioError> {
         let device = &found.device;
@@ -287,7 +290,7 @@ impl System for Cpal {
     fn open_output(
         &self,
         found: &Found<CpalDevice>,
-        make: Make<'_, OutputCallback>,
+        make: Make<OutputCallback>,
         alarm: &Arc<Alarm>,
     ) -> Result<cpal::Stream, AudioError> {
         let device = &found.device;
