@@ -239,6 +239,11 @@ impl EchoPath {
         Self::default()
     }
 
+    /// Samples that wait for the rest of their frame.
+    pub fn pending_samples(&self) -> usize {
+        self.pending.len()
+    }
+
     /// The loudspeaker is another now.
     ///
     /// # Errors

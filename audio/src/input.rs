@@ -10,7 +10,8 @@
 //! the real rate by itself; [`InputWatch`] tells whoever looks after the device.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use ringbuf::traits::{Consumer, Observer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
@@ -29,7 +30,16 @@ struct Shared {
     lost: AtomicU64,
     real_hz: AtomicU32,
     zeros: AtomicU64,
+    /// When sample 0 was at the microphone, in nanoseconds after the start; [`UNKNOWN`] before the first delivery.
+    origin_ns: AtomicI64,
 }
+
+const UNKNOWN: i64 = i64::MIN;
+/// A device that tells a longer latency than this is not believed.
+const MAX_LATENCY: Duration = Duration::from_secs(1);
+/// What arrives late is late by the machine's doing: the earliest arrival shows when sound was at the microphone. After a
+/// loss it moves for good, and is followed at a hundredth of the time.
+const ORIGIN_DRIFT: i64 = 100;
 
 /// What the device calls with sound. Copies and counts only.
 pub struct InputCallback {
@@ -41,6 +51,10 @@ pub struct InputCallback {
     suspected: u64,
     taken: u64,
     zeros: u64,
+    started: Instant,
+    latency: Duration,
+    /// When sample 0 was at the microphone, and when that was found, in nanoseconds after the start.
+    origin: Option<(i64, i64)>,
 }
 
 /// Gives the sound to the program, mono at its own rate.
@@ -50,6 +64,11 @@ pub struct InputReader {
     resampler: StreamResampler,
     device_hz: u32,
     target_hz: u32,
+    started: Instant,
+    /// Samples at the program's rate.
+    given: u64,
+    /// Samples at the device's rate that never came out of the ring.
+    overflowed: u64,
     /// Pieces on their way from the ring to the resampler.
     block: Vec<f32>,
 }
@@ -79,7 +98,12 @@ pub struct InputCounters {
 /// [`AudioError::UnsupportedRate`] for a rate that is not converted.
 pub fn new(device_hz: u32, target_hz: u32) -> Result<(InputCallback, InputReader), AudioError> {
     let resampler = StreamResampler::new(device_hz, target_hz)?;
-    let shared = Arc::new(Shared { real_hz: AtomicU32::new(device_hz), ..Shared::default() });
+    let shared = Arc::new(Shared {
+        real_hz: AtomicU32::new(device_hz),
+        origin_ns: AtomicI64::new(UNKNOWN),
+        ..Shared::default()
+    });
+    let started = Instant::now();
     let (producer, consumer) = HeapRb::new(device_hz as usize * RING_SECS).split();
     let callback = InputCallback {
         shared: shared.clone(),
@@ -89,8 +113,22 @@ pub fn new(device_hz: u32, target_hz: u32) -> Result<(InputCallback, InputReader
         suspected: 0,
         taken: 0,
         zeros: 0,
+        started,
+        latency: Duration::ZERO,
+        origin: None,
     };
-    let reader = InputReader { shared, consumer, resampler, device_hz, target_hz, block: vec![0.0; 1024] };
+    let block = vec![0.0; 1024];
+    let reader = InputReader {
+        shared,
+        consumer,
+        resampler,
+        device_hz,
+        target_hz,
+        started,
+        given: 0,
+        overflowed: 0,
+        block,
+    };
     Ok((callback, reader))
 }
 
@@ -123,8 +161,18 @@ impl InputCallback {
         }
     }
 
-    /// [`take`](Self::take) for a stream that runs: `now_ns` on a monotonic clock is when the frames came,
-    /// and shows what was lost before them and at which rate they really come.
+    /// The moment from which [`deliver`](Self::deliver) counts.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The device says how long before the callback its first sample was at the microphone.
+    pub fn set_latency(&mut self, latency: Duration) {
+        self.latency = latency.min(MAX_LATENCY);
+    }
+
+    /// [`take`](Self::take) for a stream that runs: `now_ns` after [`started`](Self::started) is when the frames came,
+    /// and shows what was lost before them, at which rate they really come and when they were at the microphone.
     pub fn deliver<T: Copy>(
         &mut self,
         now_ns: u64,
@@ -132,19 +180,42 @@ impl InputCallback {
         channels: usize,
         convert: impl Fn(T) -> f32,
     ) {
+        let before = self.taken;
         self.take(frames, channels, convert);
         if let Some(real_hz) = self.rate.observe(now_ns, self.taken) {
             // What seemed lost was the difference of the rates.
             self.suspected = 0;
             self.loss = LossMeter::new(real_hz);
             self.shared.real_hz.store(real_hz, Ordering::Release);
+            self.origin = None;
         }
+        self.trace_back(now_ns, before);
         self.suspected += self.loss.observe(now_ns, self.taken);
         if self.suspected > 0 && !self.rate.is_in_doubt() {
             self.shared.lost.fetch_add(self.suspected, Ordering::Relaxed);
             self.suspected = 0;
         }
     }
+
+    /// When the samples from `before` on, which came at `now_ns`, were at the microphone.
+    fn trace_back(&mut self, now_ns: u64, before: u64) {
+        let span_ns = |samples: u64| nanoseconds(samples, self.rate.rate_hz());
+        // The first of a block is at least as old as the block is long.
+        let age_ns = (self.latency.as_nanos() as i64).max(span_ns(self.taken - before));
+        let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        let origin = now_ns.saturating_sub(age_ns).saturating_sub(span_ns(before));
+        let origin = match self.origin {
+            Some((former, at)) => origin.min(former + now_ns.saturating_sub(at) / ORIGIN_DRIFT),
+            None => origin,
+        };
+        self.origin = Some((origin, now_ns));
+        self.shared.origin_ns.store(origin, Ordering::Relaxed);
+    }
+}
+
+fn nanoseconds(samples: u64, rate_hz: u32) -> i64 {
+    let ns = u128::from(samples) * 1_000_000_000 / u128::from(rate_hz.max(1));
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 impl InputReader {
@@ -159,13 +230,30 @@ impl InputReader {
             self.resampler = StreamResampler::new(real_hz, self.target_hz)?;
             self.device_hz = real_hz;
         }
+        self.overflowed = self.shared.overflowed.load(Ordering::Relaxed);
+        let before = out.len();
         loop {
             let count = self.consumer.pop_slice(&mut self.block);
             if count == 0 {
+                self.given += (out.len() - before) as u64;
                 return Ok(());
             }
             self.resampler.push(&self.block[..count], out)?;
         }
+    }
+
+    /// When the last sample that [`read`](Self::read) gave was at the microphone, as far as the device tells its latency;
+    /// `None` before the first.
+    pub fn heard_at(&self) -> Option<Instant> {
+        let origin_ns = self.shared.origin_ns.load(Ordering::Relaxed);
+        if origin_ns == UNKNOWN || self.given == 0 {
+            return None;
+        }
+        let given = self.given.saturating_sub(self.resampler.delay_samples() as u64);
+        let since_ns = nanoseconds(given, self.target_hz) + nanoseconds(self.overflowed, self.device_hz);
+        let heard_ns = origin_ns.saturating_add(since_ns);
+        let offset = Duration::from_nanos(heard_ns.unsigned_abs());
+        if heard_ns < 0 { self.started.checked_sub(offset) } else { self.started.checked_add(offset) }
     }
 
     /// Looks after the same stream.
@@ -272,6 +360,35 @@ mod tests {
             assert!((hz - 440.0).abs() < 4.4, "said {said_hz}, is {real_hz}: {hz} Hz");
             assert_eq!(watch.real_hz(), real_hz);
             assert_eq!(watch.counters().lost_samples, 0, "another rate is no loss");
+        }
+    }
+
+    #[test]
+    fn a_sample_is_traced_back_to_when_it_was_at_the_microphone() {
+        for device_hz in [48_000u32, 44_100, 16_000] {
+            let (mut callback, mut reader) = new(device_hz, 16_000).unwrap();
+            let (started, mut out) = (callback.started(), Vec::new());
+            assert_eq!(reader.heard_at(), None);
+            callback.set_latency(Duration::from_millis(30));
+            let frames = device_hz as usize / 100;
+            // A click in block 200, whose first sample was at the microphone 30 ms before the block came.
+            for block in 0..400u64 {
+                let mut sound = vec![0.0f32; frames];
+                if block == 200 {
+                    sound[0] = 1.0;
+                }
+                // Every third block is late, which is not the microphone's doing.
+                let late_ns = if block % 3 == 0 { 9_000_000 } else { 0 };
+                callback.deliver(block * 10_000_000 + late_ns, &sound, 1, |sample| sample);
+                let before = out.len();
+                reader.read(&mut out).unwrap();
+                let Some(loudest) = (before..out.len()).find(|at| out[*at] > 0.1) else { continue };
+                let at = (loudest..out.len()).max_by(|a, b| out[*a].total_cmp(&out[*b])).unwrap();
+                let after = (out.len() - 1 - at) as f64 / 16_000.0;
+                let heard = (reader.heard_at().unwrap() - started).as_secs_f64() - after;
+                assert!((heard - 1.97).abs() < 0.000_5, "{device_hz}: {heard}");
+            }
+            assert!(out.iter().any(|sample| *sample > 0.1));
         }
     }
 

@@ -8,6 +8,7 @@
 //! | [`wav`] | reading WAV files as mono, writing them safely |
 //! | `devices` | microphones and speakers of the system, kept open (feature `devices`, on by default) |
 //! | [`microphone`] | what the program hears, whatever devices come and go |
+//! | [`speaker`] | replies are queued, and what was heard of them is asked |
 //! | [`input`] | from the device's callback to the program |
 //! | [`output`] | from the synthesiser to the device's callback |
 //! | [`echo`] | the loudspeaker's sound taken out of the microphone's |
@@ -33,6 +34,7 @@ pub mod input;
 pub mod microphone;
 pub mod output;
 pub mod resample;
+pub mod speaker;
 pub mod wav;
 
 pub use error::{AudioError, Direction};

@@ -58,6 +58,7 @@ pub struct Microphone {
     echo: EchoPath,
     /// At 16 kHz, with the echo.
     raw: Vec<f32>,
+    position: u64,
 }
 
 /// Where devices are plugged in. Clones lead to the same microphone.
@@ -71,7 +72,7 @@ pub fn new(mode: EchoMode) -> (Microphone, MicrophonePort) {
     let shared = Arc::new(Shared::default());
     let mut echo = EchoPath::new();
     echo.set_mode(mode);
-    let microphone = Microphone { shared: shared.clone(), reader: None, echo, raw: Vec::new() };
+    let microphone = Microphone { shared: shared.clone(), reader: None, echo, raw: Vec::new(), position: 0 };
     (microphone, MicrophonePort { shared })
 }
 
@@ -101,7 +102,22 @@ impl Microphone {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         self.raw.clear();
         reader.read(&mut self.raw)?;
-        self.echo.process(&self.raw, out)
+        let before = out.len();
+        let result = self.echo.process(&self.raw, out);
+        self.position += (out.len() - before) as u64;
+        result
+    }
+
+    /// Samples given since the beginning, whatever devices they came from.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// When the last sample given was at the microphone, as far as the device tells its latency (to a few
+    /// milliseconds; the canceller itself delays by 4 at most). `None` before the first of a device.
+    pub fn heard_at(&self) -> Option<Instant> {
+        let pending = self.echo.pending_samples() as f64 / f64::from(RATE_HZ);
+        self.reader.as_ref()?.heard_at()?.checked_sub(Duration::from_secs_f64(pending))
     }
 
     /// [`read`](Self::read) that waits until there is something, at most `timeout`; says whether there was.

@@ -125,6 +125,7 @@ fn what_the_system_calls() {
     assert_eq!(allocations(|| (0..300).for_each(|_| record(&frames, &heard))), 0);
     let mut out = Vec::new();
     reader.read(&mut out).unwrap();
+    assert!(reader.heard_at().is_some());
     assert!((out[8_000] - 0.22).abs() < 0.01, "{}", out[8_000]);
 
     let (control, mut feeder, port) = output::new(OutputConfig::new(24_000)).unwrap();

@@ -4,11 +4,16 @@
 //! PulseAudio read it at their own times, so it has to be there from the start), and that one starts the
 //! server. Without `pulseaudio` the tests say so and pass, except where `CI=true`: there it has to be
 //! installed, and `cargo xtask test` does that.
+//!
+//! This is real time, and a machine that is busy with other things stalls sound for longer than any buffer lasts. So
+//! one test runs at a time, and each may be tried three times: what is wrong is wrong each time.
 
 #![cfg(all(feature = "devices", target_os = "linux"))]
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use repartee_audio::Direction;
@@ -29,6 +34,10 @@ set-default-sink speaker
 set-default-source mic
 ";
 
+const ASOUNDRC: &str = "pcm.!default { type pulse }
+ctl.!default { type pulse }
+";
+
 /// Runs `body` with a server of its own.
 fn with_server(name: &str, body: fn(&mut Server)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
@@ -47,14 +56,28 @@ fn with_server(name: &str, body: fn(&mut Server)) {
         }
         return;
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut failures = Vec::new();
+    while let Err(text) = in_own_process(name) {
+        failures.push(text);
+        assert!(failures.len() < TRIES, "{}", failures.join("\n"));
+    }
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+const TRIES: usize = 3;
+/// For one try: the longest test takes nine seconds.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Runs the test `name` where the sound server of its folder is all that there is; what it printed, if it failed.
+fn in_own_process(name: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("start.pa"), SCRIPT).unwrap();
-    std::fs::write(
-        folder.path().join(".asoundrc"),
-        "pcm.!default { type pulse }\nctl.!default { type pulse }\n",
-    )
-    .unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
+    std::fs::write(folder.path().join(".asoundrc"), ASOUNDRC).unwrap();
+    // Into a file: a pipe would stay open as long as anything that the test left behind.
+    let printed = folder.path().join("printed");
+    let file = std::fs::File::create(&printed).unwrap();
+    let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(FOLDER, folder.path())
         .env("HOME", folder.path())
@@ -62,12 +85,34 @@ fn with_server(name: &str, body: fn(&mut Server)) {
         .env("PULSE_SERVER", format!("unix:{}", folder.path().join("pulse/native").display()))
         .env_remove("XDG_CONFIG_HOME")
         .env_remove("PULSE_RUNTIME_PATH")
-        .output()
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .process_group(0)
+        .spawn()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = process.try_wait().unwrap() {
+            break Some(status);
+        }
+        if begun.elapsed() > LIMIT {
+            break None;
+        }
+        pause(Duration::from_millis(20));
+    };
+    // With all that it started; there may be nothing left.
+    let group = format!("kill -KILL -{}", process.id());
+    let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
+    process.wait().unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(&printed).unwrap()).into_owned();
     // Libraries do not print, ALSA's included.
-    assert!(!text.contains("ALSA lib"), "{text}");
+    let has_passed = text.contains("1 passed") && !text.contains("ALSA lib");
+    match status {
+        Some(status) if status.success() && has_passed => Ok(()),
+        Some(status) => Err(format!("{status}: {text}")),
+        None => Err(format!("not over after {} s: {text}", LIMIT.as_secs())),
+    }
 }
 
 struct Server {
@@ -93,7 +138,7 @@ impl Server {
         let begun = Instant::now();
         while !self.pactl(&["get-default-source"]).trim().eq("mic") {
             assert!(begun.elapsed() < Duration::from_secs(20), "pulseaudio does not start");
-            std::thread::park_timeout(Duration::from_millis(20));
+            pause(Duration::from_millis(20));
         }
     }
 
@@ -137,7 +182,7 @@ impl Server {
         let begun = Instant::now();
         while std::fs::metadata(&recorder.file).unwrap().len() < 4_096 {
             assert!(begun.elapsed() < Duration::from_secs(10), "parec records nothing");
-            std::thread::park_timeout(Duration::from_millis(10));
+            pause(Duration::from_millis(10));
         }
         recorder
     }
@@ -165,6 +210,14 @@ impl Recorder {
 fn read_f32(file: &Path) -> Vec<f32> {
     let bytes = std::fs::read(file).unwrap();
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+/// A thread's parking may end early.
+fn pause(duration: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < duration {
+        std::thread::park_timeout(duration);
+    }
 }
 
 fn open(input: Choice, output: Choice, echo: EchoMode) -> Sound {
@@ -198,25 +251,15 @@ fn listen(sound: &mut Sound, secs: f32) -> Vec<f32> {
     heard
 }
 
-/// Plays `samples` (24 kHz) as `turn` to the end, reading the microphone meanwhile.
+/// Plays `samples` (24 kHz) as `turn` until they were heard, reading the microphone meanwhile.
 fn play(sound: &mut Sound, turn: u64, samples: &[f32]) -> Vec<f32> {
-    let (begun, mut rest, mut heard) = (Instant::now(), samples, Vec::new());
-    sound.control.play(turn);
-    while sound.control.played(turn) < samples.len() as u64 {
-        assert!(
-            begun.elapsed().as_secs_f32() < samples.len() as f32 / 24_000.0 + 10.0,
-            "the reply stands still"
-        );
-        match rest.is_empty() {
-            true => {
-                sound.feeder.finish(turn).unwrap();
-            }
-            false => rest = &rest[sound.feeder.offer(turn, rest).unwrap()..],
-        }
-        if sound.feeder.is_full() || rest.is_empty() {
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
-        sound.microphone.read(&mut heard).unwrap();
+    let (begun, mut heard) = (Instant::now(), Vec::new());
+    let limit_secs = samples.len() as f32 / 24_000.0 + 10.0;
+    // In pieces, as a synthesiser gives them.
+    samples.chunks(4_800).for_each(|piece| sound.speaker.queue(turn, piece.into()));
+    while sound.speaker.heard(turn) < samples.len() as u64 {
+        assert!(begun.elapsed().as_secs_f32() < limit_secs, "the reply stands still");
+        sound.microphone.wait(&mut heard, Duration::from_millis(10)).unwrap();
     }
     heard
 }
@@ -285,20 +328,22 @@ fn a_tone_is_played_without_a_gap() {
         let tone: Vec<f32> =
             (0..48_000).map(|i| 0.5 * (std::f32::consts::TAU * 440.0 * i as f32 / 24_000.0).sin()).collect();
         play(&mut sound, 1, &tone);
-        std::thread::park_timeout(Duration::from_millis(500));
+        pause(Duration::from_millis(500));
         let recorded = recorder.stop();
         let rising: Vec<usize> = (1..recorded.len())
             .filter(|i| recorded[i - 1] < 0.0 && recorded[*i] >= 0.0 && i + 40 < recorded.len())
             .filter(|i| recorded[i + 27].abs() > 0.3)
             .collect();
+        let (status, counters) = (sound.keeper.status().output, sound.speaker.control().counters());
         // Every period is there and as long as it should be: 48 000 / 440 = 109.1 samples.
-        assert!(rising.len() >= 870 && rising.len() <= 882, "{} periods of 880", rising.len());
+        let count = rising.len();
+        assert!((870..=882).contains(&count), "{count} periods of 880; {status:?}; {counters:?}");
         let odd: Vec<usize> =
             rising.windows(2).map(|p| p[1] - p[0]).filter(|p| !(108..=110).contains(p)).collect();
-        assert!(odd.is_empty(), "periods of {odd:?} samples");
+        assert!(odd.is_empty(), "periods of {odd:?} samples; {status:?}; {counters:?}");
         let hz = (rising.len() - 1) as f32 * 48_000.0 / (rising[rising.len() - 1] - rising[0]) as f32;
         assert!((hz - 440.0).abs() < 4.4, "{hz}");
-        assert!(sound.control.latency() > Duration::ZERO);
+        assert!(sound.speaker.control().latency() > Duration::ZERO);
     });
 }
 
@@ -320,7 +365,7 @@ fn a_device_vanishes_and_comes_back() {
         let begun = Instant::now();
         while sound.keeper.status().input.device.is_some() || sound.keeper.status().output.device.is_some() {
             assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", sound.keeper.status());
-            std::thread::park_timeout(Duration::from_millis(10));
+            pause(Duration::from_millis(10));
         }
         server.restart();
         expect(&sound, "a start", |notice| matches!(notice, Notice::Started { .. }));
@@ -328,7 +373,7 @@ fn a_device_vanishes_and_comes_back() {
         assert!(listen(&mut sound, 0.5).len() > 4_000);
         let reply = noise(3, 12_000, 0);
         play(&mut sound, 1, &reply);
-        assert!(sound.control.played(1) >= 12_000);
+        assert_eq!(sound.speaker.heard(1), 12_000);
     });
 }
 
@@ -344,7 +389,7 @@ fn b13_its_own_voice_does_not_come_back() {
             "latency_msec=80",
             "adjust_time=0",
         ]);
-        let far = noise(9, 5 * 24_000, 4_000);
+        let far = noise(9, 4 * 24_000, 4_000);
         let mut heard = Vec::new();
         for echo in [EchoMode::Headphones, EchoMode::Cancel] {
             let mut sound = open(Choice::Default, Choice::Default, echo);

@@ -19,8 +19,12 @@ where
     T: SizedSample,
     f32: FromSample<T>,
 {
-    let started = Instant::now();
-    move |frames, _| callback.deliver(now_ns(started), frames, channels, f32::from_sample)
+    let started = callback.started();
+    move |frames, info| {
+        let timestamp = info.timestamp();
+        callback.set_latency(timestamp.callback.saturating_duration_since(timestamp.capture));
+        callback.deliver(now_ns(started), frames, channels, f32::from_sample);
+    }
 }
 
 /// For an output stream of `T` in `channels` channels.

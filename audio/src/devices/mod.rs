@@ -3,7 +3,7 @@
 //! [`open`] starts a thread that keeps one microphone and one speaker open, whatever happens to them: a device
 //! that vanishes gives way to the default, the chosen one is taken again when it comes back, a default that
 //! changes is followed, a stream that stands still or runs at another rate than it says is rebuilt. What the
-//! program holds ([`Microphone`], [`OutputControl`], [`OutputFeeder`]) stays the same all along; what happened is told as [`Notice`]s.
+//! program holds ([`Microphone`], [`Speaker`]) stays the same all along; what happened is told as [`Notice`]s.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -11,8 +11,7 @@
 //! let mut sound = devices::open(SoundConfig::default())?;
 //! let mut heard = Vec::new();
 //! while sound.microphone.wait(&mut heard, Duration::from_millis(100))? && heard.len() < 16_000 {}
-//! sound.control.play(1);
-//! sound.feeder.offer(1, &[0.0; 240])?;
+//! sound.speaker.queue(1, vec![0.0; 240].into());
 //! for notice in sound.keeper.notices() {
 //!     eprintln!("{notice}");
 //! }
@@ -36,7 +35,8 @@ use std::time::Duration;
 
 use crate::echo::EchoMode;
 use crate::microphone::{self, Microphone};
-use crate::output::{self, OutputConfig, OutputControl, OutputFeeder};
+use crate::output::{self, OutputConfig};
+use crate::speaker::Speaker;
 use crate::{AudioError, Direction};
 
 /// A device of the system.
@@ -89,10 +89,8 @@ impl Default for SoundConfig {
 pub struct Sound {
     /// What is heard: 16 kHz, mono, without echo.
     pub microphone: Microphone,
-    /// Which turn may be heard, and how loud.
-    pub control: OutputControl,
-    /// Takes the synthesiser's sound.
-    pub feeder: OutputFeeder,
+    /// Plays replies.
+    pub speaker: Speaker,
     /// Looks after the devices; they close when it is dropped.
     pub keeper: Keeper,
 }
@@ -237,10 +235,12 @@ pub fn list(direction: Direction) -> Result<Vec<DeviceInfo>, AudioError> {
 /// nothing could be.
 ///
 /// # Errors
-/// [`AudioError::UnsupportedRate`] for a synthesiser whose rate is not converted.
+/// [`AudioError::UnsupportedRate`] for a synthesiser whose rate is not converted, [`AudioError::DeviceFailed`] if the
+/// system gives no thread.
 pub fn open(config: SoundConfig) -> Result<Sound, AudioError> {
     let (microphone, input) = microphone::new(config.echo);
     let (control, feeder, output) = output::new(config.playback)?;
+    let speaker = Speaker::new(control, feeder)?;
     let (commands, orders) = mpsc::channel();
     let (told, notices) = mpsc::channel();
     let status = Arc::new(Mutex::new(SoundStatus::default()));
@@ -271,7 +271,7 @@ pub fn open(config: SoundConfig) -> Result<Sound, AudioError> {
         }
     })?;
     let keeper = Keeper { commands, notices, status, microphone: port, has_ended };
-    Ok(Sound { microphone, control, feeder, keeper })
+    Ok(Sound { microphone, speaker, keeper })
 }
 
 impl Keeper {
