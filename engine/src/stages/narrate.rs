@@ -48,6 +48,12 @@ impl Narrator {
         &mut self.speaker
     }
 
+    /// Speaks in another accent from the next reply on.
+    pub fn set_language(&mut self, phonemizer: Phonemizer, locale: Locale) {
+        (self.phonemizer, self.locale) = (phonemizer, locale);
+        self.stop();
+    }
+
     /// Takes up further text and speaks the clauses that it completes.
     ///
     /// # Errors

@@ -149,6 +149,20 @@ impl<S: Stages> Conductor<S> {
         self.endpoint = endpoint;
     }
 
+    /// The user says that he has finished speaking: the silence is not waited for. What comes is new speech.
+    pub fn end_speech(&mut self) {
+        let (endpoint, event) = endpoint::end_speech(&self.endpoint);
+        if let Some(event) = event {
+            self.event(Event::Speech(event));
+        }
+        self.endpoint = endpoint;
+    }
+
+    /// Samples of the microphone's stream so far.
+    pub fn position(&self) -> Samples {
+        self.endpoint.position()
+    }
+
     /// Takes a message of a stage, a key or a text.
     pub fn event(&mut self, event: Event) {
         self.step(self.endpoint.position(), event);

@@ -211,6 +211,13 @@ pub fn finish(state: &EndpointState, length: Samples) -> (EndpointState, Option<
     (EndpointState::default(), event)
 }
 
+/// Ends the speech that is open, here and now; the stream goes on.
+pub fn end_speech(state: &EndpointState) -> (EndpointState, Option<SpeechEvent>) {
+    let (_, event) = finish(state, state.position);
+    let floor = if event.is_some() { state.position } else { state.floor };
+    (EndpointState { position: state.position, floor, ..EndpointState::default() }, event)
+}
+
 impl EndpointState {
     fn voiced(&mut self, config: &EndpointConfig, chunk_start: Samples, events: &mut SpeechEvents) {
         if self.phase == Phase::Quiet && self.run == Samples::ZERO {

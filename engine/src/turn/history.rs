@@ -71,6 +71,11 @@ impl History {
         Self { system: Message::new(Role::System, system), messages: Vec::new() }
     }
 
+    /// Changes the system prompt.
+    pub fn set_system(&mut self, system: &str) {
+        self.system = Message::new(Role::System, system);
+    }
+
     /// What was said and heard, without the system prompt.
     pub fn messages(&self) -> &[Message] {
         &self.messages

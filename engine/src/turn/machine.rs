@@ -105,6 +105,17 @@ pub enum Activity {
     Speaking,
 }
 
+/// The piece of the user's speech that may still grow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Growing {
+    /// Its first sample.
+    pub from: Samples,
+    /// Its words, if they are recognised up to here.
+    pub text: Option<Arc<str>>,
+    /// They are being recognised, or are.
+    pub is_attempted: bool,
+}
+
 /// Everything the turn machine remembers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TurnState {
@@ -177,6 +188,32 @@ impl TurnState {
         let starting = if let Ear::Starting(from) = self.ear { Some(from) } else { None };
         let open = self.utterance.as_ref().and_then(|utterance| utterance.from);
         open.into_iter().chain(starting).min()
+    }
+
+    /// The user's words that were not answered to the end, without those of [`growing`](Self::growing).
+    pub fn user_text(&self) -> Arc<str> {
+        if let Some(reply) = self.reply.as_ref().filter(|reply| reply.is_audible()) {
+            return reply.user.clone();
+        }
+        let closed = self.utterance.iter().flat_map(|utterance| &utterance.closed);
+        let texts: Vec<&str> = closed.filter_map(|piece| piece.text.as_deref().map(str::trim)).collect();
+        texts.join(" ").into()
+    }
+
+    /// The piece of the user's speech that may still grow; `None` once the reply is audible.
+    pub fn growing(&self) -> Option<Growing> {
+        let utterance = self.utterance.as_ref()?;
+        let attempt = utterance.attempt.as_ref();
+        Some(Growing {
+            from: utterance.from?,
+            text: attempt.and_then(|piece| piece.text.clone()),
+            is_attempted: attempt.is_some(),
+        })
+    }
+
+    /// The words of the reply under way that were heard to their end; `None` without a reply.
+    pub fn heard_text(&self) -> Option<Arc<str>> {
+        self.reply.as_ref().map(Reply::heard)
     }
 
     /// The attempt whose sound may be heard now or later.

@@ -145,30 +145,31 @@ pub enum Readiness {
     Failed(Arc<str>),
 }
 
-/// Loudness as root mean square in decibels of full scale, in steps of 3 so that a quiet room changes nothing.
+/// Loudness as root mean square in decibels of full scale, in steps of 3 from -45 on: the noise of a quiet room, which
+/// never stands still, changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(i8);
 
 impl Level {
-    /// The lowest: -60 dB and below.
-    pub const SILENCE: Self = Self(-60);
+    /// The lowest: -45 dB and below.
+    pub const SILENCE: Self = Self(-45);
 
     /// The level of `samples`.
     pub fn of(samples: &[f32]) -> Self {
         let power = samples.iter().map(|s| s * s).sum::<f32>() / samples.len().max(1) as f32;
         let db = 10.0 * power.max(1e-12).log10();
         // Saturating, and what is no number is 0 dB: too loud rather than silent.
-        Self(((db / 3.0).round() * 3.0).clamp(-60.0, 0.0) as i8)
+        Self(((db / 3.0).round() * 3.0).clamp(-45.0, 0.0) as i8)
     }
 
-    /// Decibels of full scale, -60 to 0.
+    /// Decibels of full scale, -45 to 0.
     pub fn dbfs(self) -> f32 {
         f32::from(self.0)
     }
 
     /// 0 for silence, 1 for full scale.
     pub fn fraction(self) -> f32 {
-        1.0 + f32::from(self.0) / 60.0
+        1.0 + f32::from(self.0) / 45.0
     }
 }
 
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(Level::of(&[1.0; 100]).dbfs(), 0.0);
         assert_eq!(Level::of(&[0.1; 100]).dbfs(), -21.0);
         assert_eq!(Level::of(&[7.0; 100]).fraction(), 1.0);
-        // Noise of a room at -65 dB that swells by 3 dB.
-        assert_eq!(Level::of(&[0.0008; 100]), Level::SILENCE);
+        // Noise of a room at -50 dB.
+        assert_eq!(Level::of(&[0.0032; 100]), Level::SILENCE);
     }
 }

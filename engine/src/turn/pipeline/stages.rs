@@ -117,6 +117,12 @@ pub trait Microphone: Send {
     /// # Errors
     /// What the sound system says, for people. The stream is then over.
     fn wait(&mut self, out: &mut Vec<f32>, timeout: Duration) -> Result<Heard, String>;
+
+    /// How long ago the last sample given was at the microphone, if the device tells. Otherwise it is estimated from when
+    /// samples come, which leaves out what all of them are late by.
+    fn age(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Plays replies. No method may wait.

@@ -2,4 +2,4 @@
 
 mod cases;
 mod properties;
-mod simulation;
+pub(super) mod simulation;

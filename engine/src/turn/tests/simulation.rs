@@ -13,19 +13,19 @@ use super::super::{Samples, TurnConfig};
 use crate::latency::{Clock, ManualClock, Mark, Marks};
 
 /// One step of the clock.
-pub(super) const TICK_MS: u64 = 10;
+pub(in crate::turn) const TICK_MS: u64 = 10;
 /// Samples of the synthesiser in a tick, at 24 kHz.
 const TICK_OUT: u64 = 240;
 /// Length of a spoken word, of user and synthesiser alike.
-pub(super) const WORD_MS: u64 = 300;
+pub(in crate::turn) const WORD_MS: u64 = 300;
 /// From the output's queue to the loudspeaker.
 const DEVICE_LATENCY_MS: u64 = 20;
 /// The output's fade when it is silenced.
-pub(super) const FADE_MS: u64 = 20;
+pub(in crate::turn) const FADE_MS: u64 = 20;
 
 /// What the user says and what makes noise, at times in milliseconds.
 #[derive(Clone, Default)]
-pub(super) struct Script {
+pub(in crate::turn) struct Script {
     /// `(word, start, end)`.
     words: Vec<(String, u64, u64)>,
     /// Noises that the VAD takes for speech: `(start, end)`.
@@ -34,7 +34,7 @@ pub(super) struct Script {
 
 impl Script {
     /// Speaks `words` from `at_ms` on without gaps, 300 ms each.
-    pub(super) fn say(mut self, at_ms: u64, words: &str) -> Self {
+    pub(in crate::turn) fn say(mut self, at_ms: u64, words: &str) -> Self {
         for (i, word) in (0..).zip(words.split_whitespace()) {
             let start = at_ms + i * WORD_MS;
             self.words.push((word.to_owned(), start, start + WORD_MS));
@@ -43,35 +43,35 @@ impl Script {
     }
 
     /// Speaks one word of the given length.
-    pub(super) fn word(mut self, at_ms: u64, word: &str, length_ms: u64) -> Self {
+    pub(in crate::turn) fn word(mut self, at_ms: u64, word: &str, length_ms: u64) -> Self {
         self.words.push((word.to_owned(), at_ms, at_ms + length_ms));
         self
     }
 
-    pub(super) fn noise(mut self, at_ms: u64, length_ms: u64) -> Self {
+    pub(in crate::turn) fn noise(mut self, at_ms: u64, length_ms: u64) -> Self {
         self.noises.push((at_ms, at_ms + length_ms));
         self
     }
 
     /// When the last word or noise ends.
-    pub(super) fn end_ms(&self) -> u64 {
+    pub(in crate::turn) fn end_ms(&self) -> u64 {
         let words = self.words.iter().map(|word| word.2);
         words.chain(self.noises.iter().map(|noise| noise.1)).max().unwrap_or(0)
     }
 
-    pub(super) fn all_words(&self) -> Vec<String> {
+    pub(in crate::turn) fn all_words(&self) -> Vec<String> {
         self.words.iter().map(|word| word.0.clone()).collect()
     }
 
     /// A VAD's score: how much of `from..to` is voiced.
-    fn score(&self, from: Samples, to: Samples) -> f32 {
+    pub(in crate::turn) fn score(&self, from: Samples, to: Samples) -> f32 {
         let spans = self.words.iter().map(|word| (word.1, word.2)).chain(self.noises.iter().copied());
         let voiced: u64 = spans.map(|(a, b)| overlap((from, to), a, b)).sum();
         0.95 * voiced as f32 / (to - from).0 as f32
     }
 
     /// A recogniser's text: the words that lie in `from..to` for the most part.
-    fn transcript(&self, from: Samples, to: Samples) -> String {
+    pub(in crate::turn) fn transcript(&self, from: Samples, to: Samples) -> String {
         let heard =
             self.words.iter().filter(|(_, a, b)| 2 * overlap((from, to), *a, *b) > Samples::from_ms(b - a).0);
         heard.map(|word| word.0.as_str()).collect::<Vec<_>>().join(" ")

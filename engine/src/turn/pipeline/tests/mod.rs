@@ -1,0 +1,4 @@
+//! The real threads with scripted stages in simulated time.
+
+mod cases;
+mod world;
