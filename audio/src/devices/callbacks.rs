@@ -95,3 +95,88 @@ impl Alarm {
         self.gaps.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::f32::consts::TAU;
+    use std::fmt::Debug;
+
+    use cpal::{I24, InputStreamTimestamp, OutputStreamTimestamp, StreamInstant, U24};
+
+    use super::*;
+    use crate::input;
+    use crate::output::{self, OutputConfig};
+
+    const ANY: StreamInstant = StreamInstant::ZERO;
+
+    /// Of a tone.
+    fn pitch_hz(samples: &[f32], rate_hz: u32) -> f32 {
+        let rising: Vec<usize> =
+            (1..samples.len()).filter(|i| samples[i - 1] < 0.0 && samples[*i] >= 0.0).collect();
+        let (first, last) = (rising[0], rising[rising.len() - 1]);
+        (rising.len() - 1) as f32 * rate_hz as f32 / (last - first) as f32
+    }
+
+    /// A tone of half the full level and half a second goes out to a device of samples `T`, and what that got comes
+    /// back in from it.
+    fn out_and_in<T>(device_hz: u32, channels: usize)
+    where
+        T: SizedSample + FromSample<f32> + Debug,
+        f32: FromSample<T>,
+    {
+        let case = format!("{} at {device_hz} Hz, {channels} channels", std::any::type_name::<T>());
+        let (control, mut feeder, port) = output::new(OutputConfig::new(24_000)).unwrap();
+        let (callback, _tap) = port.connect(device_hz).unwrap();
+        let (recorder, mut reader) = input::new(device_hz, 16_000).unwrap();
+        let mut play = output::<T>(callback, channels);
+        let mut record = input::<T>(recorder, channels);
+        let asked = OutputCallbackInfo::new(OutputStreamTimestamp { callback: ANY, playback: ANY });
+        let heard = InputCallbackInfo::new(InputStreamTimestamp { callback: ANY, capture: ANY });
+        let tone: Vec<f32> = (0..12_000).map(|i| 0.5 * (TAU * 440.0 * i as f32 / 24_000.0).sin()).collect();
+        let (mut rest, mut sent, mut got) = (&tone[..], Vec::new(), Vec::new());
+        control.play(1);
+        for _ in 0..49 {
+            while let taken @ 1.. = feeder.offer(1, rest).unwrap() {
+                rest = &rest[taken..];
+            }
+            if rest.is_empty() {
+                feeder.finish(1).unwrap();
+            }
+            let mut block = vec![T::EQUILIBRIUM; device_hz as usize / 100 * channels];
+            play(&mut block, &asked);
+            for frame in block.chunks(channels) {
+                assert!(frame.iter().all(|sample| *sample == frame[0]), "{case}: {frame:?}");
+                sent.push(f32::from_sample(frame[0]));
+            }
+            record(&block, &heard);
+            reader.read(&mut got).unwrap();
+        }
+        assert_eq!(control.played(1), 49 * 240, "{case}");
+        for (sound, rate_hz) in [(&sent, device_hz), (&got, 16_000)] {
+            let middle = &sound[sound.len() / 4..];
+            assert!((pitch_hz(middle, rate_hz) - 440.0).abs() < 2.2, "{case}: {}", pitch_hz(middle, rate_hz));
+            let loudest = middle.iter().fold(0.0f32, |most, sample| most.max(sample.abs()));
+            assert!((0.48..0.52).contains(&loudest), "{case}: {loudest}");
+        }
+    }
+
+    #[test]
+    fn b34_a_tone_through_every_format_rate_and_channel_count() {
+        for device_hz in [8_000, 16_000, 44_100, 48_000, 96_000, 192_000] {
+            for channels in [1, 2, 6] {
+                out_and_in::<i16>(device_hz, channels);
+                out_and_in::<f32>(device_hz, channels);
+            }
+        }
+        out_and_in::<i8>(48_000, 2);
+        out_and_in::<u8>(48_000, 2);
+        out_and_in::<u16>(48_000, 2);
+        out_and_in::<I24>(48_000, 2);
+        out_and_in::<U24>(48_000, 2);
+        out_and_in::<i32>(48_000, 2);
+        out_and_in::<u32>(48_000, 2);
+        out_and_in::<i64>(48_000, 2);
+        out_and_in::<u64>(48_000, 2);
+        out_and_in::<f64>(48_000, 2);
+    }
+}

@@ -1,5 +1,6 @@
 //! The system is played: a table of devices that come, go, stand still and are wrong about their rate.
 
+use std::f32::consts::TAU;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 
@@ -120,7 +121,11 @@ struct World {
     feeder: OutputFeeder,
     now_ms: u64,
     level: f32,
+    /// Microphones hear a tone of so many Hz instead of the level.
+    tone_hz: Option<f32>,
     heard: Vec<f32>,
+    /// What the speakers got.
+    sent: Vec<f32>,
 }
 
 fn device(direction: Direction, id: &'static str, said_hz: u32) -> Device {
@@ -143,8 +148,19 @@ impl World {
         let (control, feeder, output) = output::new(OutputConfig::new(24_000)).unwrap();
         let (told, notices) = mpsc::channel();
         let sides = Sides::new(system.clone(), Ports { input, output }, told, choices);
-        let (now_ms, level, heard) = (0, 0.1, Vec::new());
-        Self { system, sides, notices, microphone, control, feeder, now_ms, level, heard }
+        Self {
+            system,
+            sides,
+            notices,
+            microphone,
+            control,
+            feeder,
+            now_ms: 0,
+            level: 0.1,
+            tone_hz: None,
+            heard: Vec::new(),
+            sent: Vec::new(),
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut Table)) {
@@ -174,12 +190,21 @@ impl World {
                     continue;
                 };
                 let (now_ns, frames) = (self.now_ms * 1_000_000, device.real_hz as usize / 100);
+                let mut block = vec![self.level; frames];
                 match &mut stream.callback {
                     Callback::Input(callback) => {
-                        callback.deliver(now_ns, &vec![self.level; frames], 1, |sample| sample);
+                        if let Some(hz) = self.tone_hz {
+                            // Of whole periods in a second, so that the time of day is phase enough.
+                            let from = self.now_ms as usize % 1_000 * device.real_hz as usize / 1_000;
+                            for (i, sample) in block.iter_mut().enumerate() {
+                                *sample = (TAU * hz * (from + i) as f32 / device.real_hz as f32).sin();
+                            }
+                        }
+                        callback.deliver(now_ns, &block, 1, |sample| sample);
                     }
                     Callback::Output(callback) => {
-                        callback.supply(now_ns, &mut vec![0.0; frames], 1, |sample: f32| sample);
+                        callback.supply(now_ns, &mut block, 1, |sample: f32| sample);
+                        self.sent.extend(block);
                     }
                 }
             }
@@ -257,6 +282,24 @@ fn b33_a_device_that_is_wrong_about_its_rate_is_rebuilt_once() {
         world.heard.clear();
         world.pass(1_000);
         assert!(world.heard.len().abs_diff(16_000) < 400, "{}", world.heard.len());
+        // A tone keeps its pitch, recorded and played: the speaker takes what it gets at its real rate.
+        (world.tone_hz, world.heard, world.sent) = (Some(440.0), Vec::new(), Vec::new());
+        world.control.play(1);
+        let tone: Vec<f32> = (0..36_000).map(|i| (TAU * 440.0 * i as f32 / 24_000.0).sin()).collect();
+        let mut rest = &tone[..];
+        for _ in 0..100 {
+            while let taken @ 1.. = world.feeder.offer(1, rest).unwrap() {
+                rest = &rest[taken..];
+            }
+            world.pass(10);
+        }
+        let output_hz = if direction == OUTPUT { 24_000.0 } else { 48_000.0 };
+        for (sound, rate_hz) in [(&world.heard, 16_000.0), (&world.sent, output_hz)] {
+            let middle = &sound[sound.len() / 4..];
+            let periods = middle.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
+            let hz = periods as f32 * rate_hz / middle.len() as f32;
+            assert!((hz - 440.0).abs() < 4.4, "{direction}: {hz} Hz");
+        }
     }
 }
 
