@@ -112,7 +112,10 @@ fn damaged(weights: &WeightSet, name: &str) -> MemoryTensors {
             let at = bytes.len() - if view.ty.block_len() == 256 { 3 } else { 1 };
             bytes[at] ^= 0x30;
         }
-        let _ = copy.insert(&key, view.ty, &view.shape, bytes);
+        let _ = match view.affine {
+            Some(affine) => copy.insert_affine(&key, view.ty, &view.shape, bytes, affine),
+            None => copy.insert(&key, view.ty, &view.shape, bytes),
+        };
     }
     copy
 }

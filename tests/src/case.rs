@@ -10,8 +10,8 @@ use std::sync::Arc;
 use repartee_engine::backends::{
     Backend, CancelToken, CompileError, Input, MemoryTensors, Program, Run, RunError, Session, WeightSet,
 };
-use repartee_engine::formats::TensorType;
 use repartee_engine::formats::testing::quantize;
+use repartee_engine::formats::{Affine, TensorType};
 use repartee_engine::graph::{
     CacheStart, Dim, ElementType, Graph, GraphBuilder, Op, StateKind, StateSpec, StateType, StepRow, Value,
 };
@@ -145,6 +145,23 @@ impl Maker {
             values.iter_mut().for_each(|v| *v *= 20.0);
         }
         self.bytes(name, ty, shape, quantize(ty, &values));
+    }
+
+    /// Adds random 8-bit weights that stand for numbers in about `-top .. top`, with a scale and a zero point for each
+    /// row, or one of each.
+    ///
+    /// # Panics
+    /// As [`Self::bytes`].
+    pub fn affine(&mut self, name: &str, ty: TensorType, shape: &[usize], top: f32, by_row: bool) {
+        let count = if by_row { shape[0] } else { 1 };
+        let scales: Vec<f32> = (0..count).map(|_| self.r.uniform(0.3, 1.0) * top / 128.0).collect();
+        let middle = if ty == TensorType::U8 { 128 } else { 0 };
+        let zeros: Vec<f32> = (0..count).map(|_| (middle + self.r.between(-9, 9)) as f32).collect();
+        let bytes = self.r.bytes(shape.iter().product());
+        let affine = Affine { scales: &scales, zeros: &zeros };
+        self.weights
+            .insert_affine(name, ty, shape, bytes, affine)
+            .expect("the suite's weights fit their shapes");
     }
 
     /// Adds a weight from its bytes.

@@ -1,9 +1,10 @@
 //! The op suite: every backend of this machine against the plain meaning of each op.
 
-use repartee_engine::backends::CompileErrorKind;
+use repartee_engine::backends::{CompileErrorKind, MemoryTensors};
+use repartee_engine::formats::TensorSource;
 #[cfg(feature = "wgpu")]
 use repartee_engine::graph::Op;
-use repartee_tests::case::{Case, hold};
+use repartee_tests::case::{Action, Case, hold, run_once};
 use repartee_tests::cases;
 #[cfg(feature = "wgpu")]
 use repartee_tests::subjects::wgpu_subject;
@@ -52,6 +53,46 @@ fn cut_matrices() {
     assert!(cases.len() > 20);
     let failures: Vec<_> = cases.iter().filter_map(|case| hold_one(&subject, case).err()).collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// 8-bit weights give, bit for bit, what the same weights give in f32.
+#[test]
+fn eight_bit_weights_are_exact() {
+    let all = [cases::products::cases(), cases::recurrent::cases(), cases::rows::cases()].concat();
+    let mut compared = 0;
+    for case in all {
+        let mut wide = MemoryTensors::new();
+        let mut any = false;
+        for name in case.weights.names() {
+            let view = case.weights.tensor(&name).expect("a name of the case");
+            any |= view.affine.is_some();
+            wide.insert_f32(&name, &view.shape, &view.to_f32_vec().expect("whole")).expect("whole");
+        }
+        let Some(Action::Run(feed)) = case.script.iter().find(|a| matches!(a, Action::Run(_))) else {
+            continue;
+        };
+        if !any {
+            continue;
+        }
+        compared += 1;
+        for subject in subjects().iter().filter(|s| s.device == "cpu") {
+            let run = |weights: MemoryTensors| {
+                let mut case = case.clone();
+                case.weights = weights;
+                let program = case.compile(&*subject.backend).expect("compiles");
+                let mut session = subject.backend.session(&[&case.graph]).expect("a session");
+                run_once(&*program, &mut session, feed, None).expect("runs")
+            };
+            assert_eq!(
+                run(case.weights.clone()),
+                run(wide.clone()),
+                "{}: {}",
+                subject.backend.name(),
+                case.name
+            );
+        }
+    }
+    assert!(compared > 50, "{compared}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CompileError, CompileErrorKind};
-use crate::formats::{FormatError, FormatErrorKind, TensorSource, TensorType, TensorView};
+use crate::formats::{Affine, FormatError, FormatErrorKind, TensorSource, TensorType, TensorView};
 use crate::graph::{WeightLayout, WeightSpec};
 
 type Packed = Arc<dyn Any + Send + Sync>;
@@ -119,7 +119,15 @@ pub fn plain_rows(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Vec<f32>, 
 /// Tensors held in memory: derived weights and tests.
 #[derive(Default, Clone)]
 pub struct MemoryTensors {
-    tensors: BTreeMap<String, (TensorType, Vec<usize>, Vec<u8>)>,
+    tensors: BTreeMap<String, Arc<Stored>>,
+}
+
+struct Stored {
+    ty: TensorType,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+    /// Scales and zero points.
+    affine: Option<(Vec<f32>, Vec<f32>)>,
 }
 
 impl MemoryTensors {
@@ -139,6 +147,44 @@ impl MemoryTensors {
         shape: &[usize],
         data: Vec<u8>,
     ) -> Result<(), FormatError> {
+        self.store(name, Stored { ty, shape: shape.to_vec(), data, affine: None })
+    }
+
+    /// Adds an 8-bit tensor ([`TensorType::I8`] or [`TensorType::U8`]) whose elements stand for `(q - zero) * scale`,
+    /// with one of each or as many as the first dimension is long.
+    ///
+    /// # Errors
+    /// As [`Self::insert`], also for scales and zero points that do not fit, and [`FormatErrorKind::Invalid`] for other
+    /// types.
+    pub fn insert_affine(
+        &mut self,
+        name: &str,
+        ty: TensorType,
+        shape: &[usize],
+        data: Vec<u8>,
+        affine: Affine<'_>,
+    ) -> Result<(), FormatError> {
+        let wrong = |kind| Err(FormatError::about(kind, format_args!("tensor `{name}`")));
+        if !matches!(ty, TensorType::I8 | TensorType::U8) {
+            return wrong(FormatErrorKind::Invalid(format!("has scales and zero points, but is {ty}")));
+        }
+        let rows = shape.first().copied().unwrap_or(1);
+        for list in [affine.scales, affine.zeros] {
+            if list.len() != 1 && list.len() != rows {
+                let (expected, found) = (rows as u64, list.len() as u64);
+                return wrong(FormatErrorKind::SizeMismatch {
+                    expected,
+                    found,
+                    unit: "scales or zero points",
+                });
+            }
+        }
+        let affine = Some((affine.scales.to_vec(), affine.zeros.to_vec()));
+        self.store(name, Stored { ty, shape: shape.to_vec(), data, affine })
+    }
+
+    fn store(&mut self, name: &str, stored: Stored) -> Result<(), FormatError> {
+        let Stored { ty, shape, data, .. } = &stored;
         let cols = shape.last().copied().unwrap_or(1);
         let rows: usize = shape[..shape.len().saturating_sub(1)].iter().product();
         let expected = ty.row_bytes(cols).and_then(|b| b.checked_mul(rows)).unwrap_or(usize::MAX);
@@ -150,7 +196,7 @@ impl MemoryTensors {
             };
             return Err(FormatError::about(kind, format_args!("tensor `{name}`")));
         }
-        self.tensors.insert(name.into(), (ty, shape.to_vec(), data));
+        self.tensors.insert(name.into(), Arc::new(stored));
         Ok(())
     }
 
@@ -175,10 +221,16 @@ impl TensorSource for MemoryTensors {
     }
 
     fn tensor(&self, name: &str) -> Result<TensorView<'_>, FormatError> {
-        let Some((key, (ty, shape, data))) = self.tensors.get_key_value(name) else {
+        let Some((key, stored)) = self.tensors.get_key_value(name) else {
             let kind = FormatErrorKind::NotFound { near: Vec::new() };
             return Err(FormatError::about(kind, format_args!("tensor `{name}`")));
         };
-        Ok(TensorView { name: key, ty: *ty, shape: shape.clone(), data })
+        let affine = stored.affine.as_ref().map(|(scales, zeros)| Affine { scales, zeros });
+        Ok(TensorView { name: key, ty: stored.ty, shape: stored.shape.clone(), data: &stored.data, affine })
+    }
+
+    fn only(&self, name: &str) -> Option<Arc<dyn TensorSource>> {
+        let (key, stored) = self.tensors.get_key_value(name)?;
+        Some(Arc::new(Self { tensors: BTreeMap::from([(key.clone(), stored.clone())]) }))
     }
 }

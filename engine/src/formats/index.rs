@@ -81,7 +81,7 @@ impl Entry {
                 })?
             }
         };
-        Ok(TensorView { name: &self.name, ty, shape: self.shape.clone(), data })
+        Ok(TensorView { name: &self.name, ty, shape: self.shape.clone(), data, affine: None })
     }
 }
 

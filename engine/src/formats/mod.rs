@@ -45,7 +45,7 @@ pub mod testing;
 
 pub use error::{FormatError, FormatErrorKind};
 pub use mapped::Mapped;
-pub use tensor::{TensorSource, TensorType, TensorView};
+pub use tensor::{Affine, TensorSource, TensorType, TensorView};
 
 #[cfg(target_endian = "big")]
 compile_error!("weight files are little-endian and are used in place: big-endian machines are not supported");

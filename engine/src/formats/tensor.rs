@@ -1,6 +1,7 @@
 //! Element types, views of tensors, and the trait that all readers share.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{FormatError, FormatErrorKind, blocks};
 
@@ -120,6 +121,32 @@ impl fmt::Display for TensorType {
     }
 }
 
+/// What 8-bit elements stand for: `(q - zero) * scale`, the difference exact and the product rounded once.
+///
+/// Both lists have one number for the whole tensor or one for each index of the outermost dimension.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Affine<'a> {
+    /// Scales.
+    pub scales: &'a [f32],
+    /// Zero points, whole numbers of the element's range.
+    pub zeros: &'a [f32],
+}
+
+impl Affine<'_> {
+    /// Scale and zero point of a row: an index of the outermost dimension.
+    pub fn of(&self, row: usize) -> (f32, f32) {
+        let of =
+            |list: &[f32], none| list.get(if list.len() == 1 { 0 } else { row }).copied().unwrap_or(none);
+        (of(self.scales, 1.0), of(self.zeros, 0.0))
+    }
+
+    /// Turns the integers of a row into what they stand for.
+    pub fn apply(&self, row: usize, integers: &mut [f32]) {
+        let (scale, zero) = self.of(row);
+        integers.iter_mut().for_each(|q| *q = (*q - zero) * scale);
+    }
+}
+
 /// One tensor of a weight file, as its bytes stand there.
 ///
 /// A reader guarantees that `data` is exactly as long as `ty` and `shape` call for, that no dimension is
@@ -134,6 +161,8 @@ pub struct TensorView<'a> {
     pub shape: Vec<usize>,
     /// The elements, row after row, little-endian.
     pub data: &'a [u8],
+    /// What 8-bit elements stand for, where they are not plain numbers.
+    pub affine: Option<Affine<'a>>,
 }
 
 impl TensorView<'_> {
@@ -152,6 +181,10 @@ impl TensorView<'_> {
             error.field = format!("tensor `{}`", self.name);
             error
         })?;
+        if let Some(affine) = &self.affine {
+            let row = (out.len() / self.shape.first().copied().unwrap_or(1).max(1)).max(1);
+            out.chunks_mut(row).enumerate().for_each(|(i, integers)| affine.apply(i, integers));
+        }
         Ok(out)
     }
 
@@ -183,6 +216,12 @@ pub trait TensorSource: Send + Sync {
 
     /// Gives the file pages of `name` back to the system once they have been packed. Advice only.
     fn release(&self, _name: &str) {}
+
+    /// A source of `name` and nothing else, for who goes on reading one tensor: it keeps the others of a source in
+    /// memory from staying there. None where the tensors are a mapped file's anyway.
+    fn only(&self, _name: &str) -> Option<Arc<dyn TensorSource>> {
+        None
+    }
 }
 
 /// The names that resemble `name` most, best first, at most three.

@@ -30,7 +30,61 @@ pub fn cases() -> Vec<Case> {
     linear(&mut cases);
     conv(&mut cases);
     conv_carry(&mut cases);
+    affine(&mut cases);
     cases
+}
+
+/// 8-bit weights with scales and zero points: in products of few and of many rows, in convolutions near and apart.
+fn affine(cases: &mut Vec<Case>) {
+    let kinds =
+        [(TensorType::I8, true), (TensorType::U8, false), (TensorType::I8, false), (TensorType::U8, true)];
+    let kind = |ty, by_row| format!("{ty} with a scale {}", if by_row { "a row" } else { "in all" });
+    for (ty, by_row) in kinds {
+        for precision in [Precision::F32, Precision::Int8] {
+            for (k, out) in [(33, 1), (64, 17), (288, 70)] {
+                if precision == Precision::Int8 && k % 32 != 0 {
+                    continue;
+                }
+                let name = format!("linear.{precision:?}.{} {k} to {out}", kind(ty, by_row));
+                let mut m = Maker::new(name, sum(k, TensorType::F32));
+                m.affine("w", ty, &[out, k], 0.5, by_row);
+                m.weight("b", TensorType::F32, &[out], 1.0);
+                let n = m.g.symbol("n", 40);
+                let x = m.input(n, k, out == 17);
+                let y = m.g.linear(x, "w", (out > 1).then_some("b"), out, precision);
+                m.output(y);
+                cases.push(m.runs(&[&[40], &[1], &[0], &[9], &[16], &[3]]));
+            }
+        }
+        let geometries = [
+            ConvShape { pad_left: 1, pad_right: 1, ..ConvShape::new(3) },
+            ConvShape { dilation: 3, pad_left: 3, pad_right: 3, ..ConvShape::new(3) },
+            ConvShape { stride: 2, pad_left: 1, pad_right: 1, ..ConvShape::new(3) },
+        ];
+        for (i, shape) in geometries.into_iter().enumerate() {
+            for (channels, out, groups) in [(33, 18, 1), (97, 40, 1), (6, 6, 6)] {
+                let shape = ConvShape { groups, ..shape };
+                let name = format!("conv1d.{} {i}: {channels} to {out} in {groups}", kind(ty, by_row));
+                let mut m = Maker::new(name, sum(channels / groups * 3, TensorType::F32));
+                m.affine("w", ty, &[out, channels / groups, 3], 0.5, by_row);
+                m.weight("b", TensorType::F32, &[out], 1.0);
+                let n = m.g.symbol("n", 70);
+                let x = m.input(n, channels, i == 1);
+                let y = m.g.conv1d(x, "w", Some("b"), out, shape);
+                m.output(y);
+                cases.push(m.runs(&[&[70], &[9], &[2]]));
+            }
+        }
+        let shape = ConvShape::new(4);
+        let mut m = Maker::new(format!("conv1d_carry.{}", kind(ty, by_row)), sum(24, TensorType::F32));
+        m.affine("w", ty, &[9, 6, 4], 0.5, by_row);
+        m.weight("b", TensorType::F32, &[9], 1.0);
+        let n = m.g.symbol("n", 20);
+        let x = m.input(n, 6, false);
+        let y = m.g.conv1d_carry(x, "w", Some("b"), 9, shape);
+        m.output(y);
+        cases.push(m.runs(&[&[20], &[1], &[0], &[17]]));
+    }
 }
 
 fn linear(cases: &mut Vec<Case>) {

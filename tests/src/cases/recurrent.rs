@@ -40,6 +40,24 @@ pub fn cases() -> Vec<Case> {
             }
         }
     }
+    for (ty, by_row, direction) in
+        [(TensorType::I8, false, Direction::Backward), (TensorType::U8, true, Direction::Forward)]
+    {
+        for hidden in [5, 48] {
+            let mut m =
+                Maker::new(format!("lstm.{ty} with scales, {by_row} {direction:?}, to {hidden}"), LSTM);
+            m.affine("w_ih", ty, &[4 * hidden, 33], 0.2, by_row);
+            m.affine("w_hh", ty, &[4 * hidden, hidden], 0.2, by_row);
+            m.weight("b_ih", TensorType::F32, &[4 * hidden], 0.5);
+            m.weight("b_hh", TensorType::F32, &[4 * hidden], 0.5);
+            let n = m.g.symbol("n", 30);
+            let x = m.input(n, 33, false);
+            let y = m.g.lstm(x, ["w_ih", "w_hh", "b_ih", "b_hh"], hidden, direction, None);
+            m.output(y);
+            // Fewer rows than it pays to widen the weights for, and more.
+            cases.push(m.runs(&[&[30], &[1], &[3], &[4], &[0]]));
+        }
+    }
     // Both directions of one input and two layers of one stream in one graph.
     let mut m = Maker::new("lstm.F32 two directions", LSTM);
     for part in ["f", "b", "2"] {

@@ -205,6 +205,16 @@ fn lookups(cases: &mut Vec<Case>) {
         let ends = vec![Data::I32(vec![0, 36, 37, -1, i32::MAX, i32::MIN, 35])];
         cases.push(m.runs(LENGTHS).run_on(&[7], ends));
     }
+    for (ty, by_row) in [(TensorType::I8, false), (TensorType::U8, true)] {
+        let mut m = Maker::new(format!("embed {ty} with scales, {by_row}"), FUNCTION);
+        m.ids = 37;
+        m.affine("t", ty, &[37, 48], 1.0, by_row);
+        let n = m.g.symbol("n", 9);
+        let ids = m.g.input_i32("ids", n, 1);
+        let y = m.g.embed(ids, "t", 37, 48);
+        m.output(y);
+        cases.push(m.runs(LENGTHS).run_on(&[3], vec![Data::I32(vec![36, 37, -1])]));
+    }
     for view in [false, true] {
         let mut m = Maker::new(format!("gather {view}"), MOVED);
         m.ids = 11;

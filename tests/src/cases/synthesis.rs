@@ -14,6 +14,7 @@ const NORM: Tolerance = Tolerance::new(1e-5, 2e-5, "means over up to 300 rows an
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     conv_transpose(&mut cases);
+    affine(&mut cases);
     instance_norm(&mut cases);
     snake(&mut cases);
     repeat_rows(&mut cases);
@@ -51,6 +52,24 @@ fn conv_transpose(cases: &mut Vec<Case>) {
             let least = least.unwrap_or(1);
             cases.push(m.runs(&[&[40], &[13], &[least], &[least + 1], &[22]]));
         }
+    }
+}
+
+/// 8-bit weights whose first dimension, which scales belong to, is that of the inputs.
+fn affine(cases: &mut Vec<Case>) {
+    for (ty, by_row, groups) in
+        [(TensorType::I8, true, 1), (TensorType::U8, false, 1), (TensorType::U8, true, 6)]
+    {
+        let shape = TransposedShape { trim_left: 1, trim_right: 1, groups, ..TransposedShape::new(6, 3) };
+        let name = format!("conv_transpose1d.{ty} with scales, {by_row}, in {groups}");
+        let mut m = Maker::new(name, Tolerance::new(2e-6, 4e-6, "rounding of a sum of products in f32"));
+        m.affine("w", ty, &[6, 6 / groups, 6], 1.0, by_row);
+        m.weight("b", TensorType::F32, &[6], 1.0);
+        let n = m.g.symbol("n", 40);
+        let x = m.input(n, 6, false);
+        let y = m.g.conv_transpose1d(x, "w", Some("b"), 6, shape);
+        m.output(y);
+        cases.push(m.runs(&[&[40], &[1], &[7]]));
     }
 }
 

@@ -88,7 +88,7 @@ impl Exec<'_> {
         shape: &TransposedShape,
     ) {
         let (x, out) = (self.mat(node.inputs[0]), self.out(node));
-        let pad = phases.window - 1;
+        let (w, pad) = (phases.matrix.tiles(), phases.window - 1);
         let plain = ConvShape { pad_left: pad, pad_right: pad, ..ConvShape::new(phases.window) };
         let wide = shape.stride * out.cols;
         let supers = x.rows + pad;
@@ -99,7 +99,7 @@ impl Exec<'_> {
         unsafe {
             let at = (first * shape.stride).saturating_sub(shape.trim_left);
             let inside = Mat { p: out.row(at), rows: end - first, cols: wide, stride: wide };
-            self.conv_rows(x, inside, first, &phases.matrix, bias, &plain);
+            self.conv_rows(x, inside, first, w, bias, &plain);
             let edge_input = (4 * phases.window * x.cols).next_multiple_of(16) + 16;
             let partial = self.scratch.cast::<f32>().wrapping_add(edge_input);
             for (from, to) in [(0, first), (end, supers)] {
@@ -107,7 +107,7 @@ impl Exec<'_> {
                     continue;
                 }
                 let part = Mat { p: partial, rows: to - from, cols: wide, stride: wide };
-                self.conv_rows(x, part, from, &phases.matrix, bias, &plain);
+                self.conv_rows(x, part, from, w, bias, &plain);
                 let low = (from * shape.stride).max(shape.trim_left);
                 let high = (to * shape.stride).min(out.rows + shape.trim_left);
                 for row in low..high {

@@ -1,12 +1,12 @@
 //! Steps that multiply with weights: linear layers, convolutions, recurrences.
 
 use super::exec::{Exec, Mat, Shared};
-use super::kernels::float_product::{FloatProduct, Start};
+use super::kernels::float_product::{FloatProduct, Start, WidenTile};
 use super::kernels::int_product::{IntProduct, IntRows, Quantize};
 use super::kernels::lstm::LstmCell;
 use super::kernels::rows::Depthwise;
-use super::pack::{BLOCK, FloatMatrix, TILE, Vector};
-use super::plan::{Matrix, Member};
+use super::pack::{BLOCK, FloatMatrix, FloatType, TILE, Tiles, Vector};
+use super::plan::{Matrix, Member, edge_rows};
 use super::session::State;
 use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId};
 
@@ -14,7 +14,15 @@ use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId};
 const TASK: usize = 64 * 1024;
 
 /// Most rows of one task: what it reads of them stays in the second-level cache while it goes through the panels.
-const ROWS: usize = 256;
+pub(super) const ROWS: usize = 256;
+
+/// Most floats of a matrix that is widened as a whole: they stay in a cache.
+const WIDE: usize = 1 << 20;
+
+/// Floats of scratch for [`Exec::widened`] when a matrix is read `uses` times.
+pub(super) fn wide_floats(w: &FloatMatrix, uses: usize) -> usize {
+    if w.ty == FloatType::Affine && uses >= 2 && w.floats() <= WIDE { w.floats() } else { 0 }
+}
 
 pub(super) fn bias_pointer(bias: Option<&Vector>) -> *const f32 {
     bias.map_or(std::ptr::null(), |b| b.0.as_ptr())
@@ -107,10 +115,7 @@ impl Exec<'_> {
                         lda: x.stride,
                         rows: x.rows,
                         k: x.cols,
-                        b: w.data.as_ptr().add(first * w.tile_bytes()),
-                        ty: w.ty,
-                        b_row: TILE,
-                        b_tile: w.cols * TILE,
+                        w: w.tiles().skip_tiles(first),
                         c: out.p.add(columns),
                         ldc: out.stride,
                         cols: (tiles * TILE).min(w.rows - columns),
@@ -145,34 +150,23 @@ impl Exec<'_> {
             }
             let p = shared.get();
             let (tile, row) = (task / row_chunks * columns, task % row_chunks * rows);
-            let column = tile * TILE;
             // SAFETY: a part of the whole; parts do not overlap.
             unsafe {
-                self.kernel(FloatProduct {
-                    a: p.a.add(row * p.lda),
-                    rows: rows.min(p.rows - row),
-                    b: p.b.add(tile * p.b_tile * p.ty.bytes()),
-                    c: p.c.add(row * p.ldc + column),
-                    cols: (columns * TILE).min(p.cols - column),
-                    start: match p.start {
-                        Start::Bias(b) => Start::Bias(b.add(column)),
-                        other => other,
-                    },
-                    ..p
-                });
+                self.kernel(
+                    FloatProduct {
+                        a: p.a.add(row * p.lda),
+                        rows: rows.min(p.rows - row),
+                        c: p.c.add(row * p.ldc),
+                        ..p
+                    }
+                    .skip_tiles(tile, columns * TILE),
+                );
             }
         });
     }
 
     /// A convolution over rows that all exist: row `t * stride + tap * dilation` of `x` is inside.
-    unsafe fn conv_inside(
-        &self,
-        x: Mat,
-        out: Mat,
-        w: &FloatMatrix,
-        bias: Option<&Vector>,
-        shape: &ConvShape,
-    ) {
+    unsafe fn conv_inside(&self, x: Mat, out: Mat, w: Tiles, bias: Option<&Vector>, shape: &ConvShape) {
         let bias = bias_pointer(bias);
         let start = if bias.is_null() { Start::Zero } else { Start::Bias(bias) };
         let whole = FloatProduct {
@@ -180,10 +174,7 @@ impl Exec<'_> {
             lda: shape.stride * x.stride,
             rows: out.rows,
             k: shape.taps * x.cols,
-            b: w.data.as_ptr(),
-            ty: w.ty,
-            b_row: TILE,
-            b_tile: w.cols * TILE,
+            w,
             c: out.p,
             ldc: out.stride,
             cols: out.cols,
@@ -200,7 +191,7 @@ impl Exec<'_> {
                 self.product(FloatProduct {
                     a: x.row(tap * shape.dilation),
                     k: x.cols,
-                    b: w.data.as_ptr().add(tap * x.cols * TILE * w.ty.bytes()),
+                    w: w.skip_columns(tap * x.cols),
                     start: if tap == 0 { start } else { Start::Output },
                     ..whole
                 });
@@ -211,8 +202,14 @@ impl Exec<'_> {
     /// # Safety
     /// As [`Exec::step`].
     pub(super) unsafe fn conv(&self, node: &Node, w: &FloatMatrix, bias: Option<&Vector>, shape: &ConvShape) {
-        // SAFETY: as `step`.
-        unsafe { self.conv_rows(self.mat(node.inputs[0]), self.out(node), 0, w, bias, shape) };
+        let (x, out) = (self.mat(node.inputs[0]), self.out(node));
+        let wide =
+            self.scratch.cast::<f32>().wrapping_add((edge_rows(shape) * x.cols).next_multiple_of(TILE));
+        // SAFETY: as `step`; the scratch was planned for edges and weights.
+        unsafe {
+            let w = self.widened(w, out.rows.div_ceil(ROWS), Shared(wide));
+            self.conv_rows(x, out, 0, w, bias, shape);
+        }
     }
 
     /// Rows `first ..` of a convolution with padding into the rows of `out`. Rows that see no padding read `x` where it
@@ -225,7 +222,7 @@ impl Exec<'_> {
         x: Mat,
         out: Mat,
         first: usize,
-        w: &FloatMatrix,
+        w: Tiles,
         bias: Option<&Vector>,
         shape: &ConvShape,
     ) {
@@ -295,7 +292,7 @@ impl Exec<'_> {
         // SAFETY: as `step`.
         unsafe {
             let joined = self.joined_with_carry(node, shape);
-            self.conv_inside(joined, self.out(node), w, bias, shape);
+            self.conv_inside(joined, self.out(node), w.tiles(), bias, shape);
         }
     }
 
@@ -334,6 +331,24 @@ impl Exec<'_> {
         });
     }
 
+    /// The tiles of a matrix that is read `uses` times. 8-bit ones are widened into `wide` first: a conversion on each use
+    /// takes the ports of multiply-adds, a third of the time where a use is one row.
+    ///
+    /// # Safety
+    /// `wide` is good for [`wide_floats`].
+    unsafe fn widened(&self, w: &FloatMatrix, uses: usize, wide: Shared<f32>) -> Tiles {
+        if wide_floats(w, uses) == 0 {
+            return w.tiles();
+        }
+        let tile = w.cols * TILE;
+        self.each_row(w.rows.div_ceil(TILE), tile, |i| {
+            let (w, out) = (w.tiles().skip_tiles(i), wide.add(i * tile));
+            // SAFETY: tile `i` is inside both.
+            unsafe { self.kernel(WidenTile { w, columns: tile / TILE, out }) };
+        });
+        Tiles::plain(wide.add(0), w.cols)
+    }
+
     /// # Safety
     /// As [`Exec::step`].
     pub(super) unsafe fn lstm(&self, node: &Node, w_ih: &FloatMatrix, w_hh: &FloatMatrix, bias: &[f32]) {
@@ -342,6 +357,7 @@ impl Exec<'_> {
         let gates = self.scratch.cast::<f32>();
         let rows = gates.wrapping_add((x.rows * 4 * hidden).next_multiple_of(TILE));
         let (h, cell) = (rows, rows.wrapping_add(hidden));
+        let wide = rows.wrapping_add((4 * hidden + TILE).next_multiple_of(TILE));
         let held = state.map(|s: StateId| self.state(s));
         // SAFETY: as `step`; the scratch was planned for the gates and both rows.
         unsafe {
@@ -352,22 +368,20 @@ impl Exec<'_> {
                 None => std::slice::from_raw_parts_mut(h, 2 * hidden).fill(0.0),
             }
             // The input's share of all rows at once, then row by row the recurrence.
-            let product = |a, lda, rows, k, w: &FloatMatrix, c, start| FloatProduct {
+            let product = |a, lda, rows, k, w: Tiles, c, start| FloatProduct {
                 a,
                 lda,
                 rows,
                 k,
-                b: w.data.as_ptr(),
-                ty: w.ty,
-                b_row: TILE,
-                b_tile: w.cols * TILE,
+                w,
                 c,
                 ldc: 4 * hidden,
                 cols: 4 * hidden,
                 start,
             };
             let bias = Start::Bias(bias.as_ptr());
-            self.product(product(x.p.cast_const(), x.stride, x.rows, x.cols, w_ih, gates, bias));
+            self.product(product(x.p.cast_const(), x.stride, x.rows, x.cols, w_ih.tiles(), gates, bias));
+            let w_hh = self.widened(w_hh, x.rows, Shared(wide));
             for i in 0..x.rows {
                 if self.cancelled() {
                     return;

@@ -2,7 +2,8 @@
 //! column of 16 rows and a product needs no sums across a vector. The same layout serves one row of activations
 //! (writing a reply) and many (prompts, encoders).
 //!
-//! A **float** tile is `[column][16 rows]`. An **integer** tile has two streams, so that the quants stay aligned:
+//! A **float** tile is `[column][16 rows]`; one of 8-bit numbers with scale and zero point is so, too, and what its 16
+//! rows stand for lies apart, as 16 scales and 16 zero points. An **integer** tile has two streams, so that the quants stay aligned:
 //! first the scales of all blocks, then for each block of 32 columns its quants. A block's quants are eight
 //! groups of 64 bytes, group `g` holding columns `4 g .. 4 g + 4` of row 0, then of row 1, ...; that is what an
 //! integer dot product instruction takes. 4-bit types keep group `g` in the low and group `g + 4` in the high
@@ -28,11 +29,54 @@ pub(crate) enum FloatType {
     F32,
     F16,
     BF16,
+    /// Signed bytes that stand for `(q - zero) * scale`.
+    Affine,
 }
 
 impl FloatType {
-    pub(crate) fn bytes(self) -> usize {
-        if self == Self::F32 { 4 } else { 2 }
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::BF16 => 2,
+            Self::Affine => 1,
+        }
+    }
+}
+
+/// Where the tiles of a float matrix lie, as a product reads them.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiles {
+    /// First element of the first tile.
+    pub(crate) data: *const u8,
+    pub(crate) ty: FloatType,
+    /// Elements from one column to the next.
+    pub(crate) column: usize,
+    /// Elements from one tile to the next.
+    pub(crate) tile: usize,
+    /// For [`FloatType::Affine`] 16 scales and 16 zero points of each tile; null for others.
+    pub(crate) factors: *const f32,
+}
+
+impl Tiles {
+    /// Tiles of f32 that lie one behind the other, `columns` each.
+    pub(crate) fn plain(data: *const f32, columns: usize) -> Self {
+        let (column, tile) = (TILE, columns * TILE);
+        Self { data: data.cast(), ty: FloatType::F32, column, tile, factors: std::ptr::null() }
+    }
+
+    /// The tiles from number `n` on.
+    #[inline(always)]
+    pub(crate) fn skip_tiles(self, n: usize) -> Self {
+        let data = self.data.wrapping_add(n * self.tile * self.ty.bytes());
+        let factors =
+            if self.factors.is_null() { self.factors } else { self.factors.wrapping_add(2 * TILE * n) };
+        Self { data, factors, ..self }
+    }
+
+    /// The columns from number `n` on.
+    #[inline(always)]
+    pub(crate) fn skip_columns(self, n: usize) -> Self {
+        Self { data: self.data.wrapping_add(n * self.column * self.ty.bytes()), ..self }
     }
 }
 
@@ -41,20 +85,37 @@ pub(crate) struct FloatMatrix {
     pub(crate) ty: FloatType,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
-    pub(crate) data: Memory,
+    data: Memory,
+    /// As [`Tiles::factors`]; empty but for [`FloatType::Affine`].
+    factors: Vec<f32>,
 }
 
 impl FloatMatrix {
-    /// Bytes of one tile.
-    pub(crate) fn tile_bytes(&self) -> usize {
-        self.cols * TILE * self.ty.bytes()
+    /// What products read.
+    pub(crate) fn tiles(&self) -> Tiles {
+        let factors = if self.factors.is_empty() { std::ptr::null() } else { self.factors.as_ptr() };
+        let (column, tile) = (TILE, self.cols * TILE);
+        Tiles { data: self.data.as_ptr().cast_const(), ty: self.ty, column, tile, factors }
+    }
+
+    /// Floats that the whole matrix has in f32, the last tile's missing rows included.
+    pub(crate) fn floats(&self) -> usize {
+        self.rows.div_ceil(TILE) * TILE * self.cols
     }
 
     /// Packs any tensor; types without a float kernel are widened to f32.
     pub(crate) fn pack(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Self, CompileErrorKind> {
+        let outermost = view.shape.first().copied().unwrap_or(1);
         let ty = match view.ty {
             TensorType::F16 => FloatType::F16,
             TensorType::BF16 => FloatType::BF16,
+            // A scale belongs to a row of the matrix, or to all of it.
+            TensorType::I8 | TensorType::U8 if outermost == spec.rows => FloatType::Affine,
+            TensorType::I8 | TensorType::U8
+                if view.affine.is_none_or(|a| a.scales.len() == 1 && a.zeros.len() == 1) =>
+            {
+                FloatType::Affine
+            }
             _ => FloatType::F32,
         };
         let (rows, cols) = (spec.rows, spec.cols);
@@ -67,6 +128,12 @@ impl FloatMatrix {
             each_tile(data.bytes_mut(), tile_bytes, |tile, out| {
                 place(bytemuck::cast_slice_mut(out), tile, rows, cols, |r, c| plain[r * cols + c]);
             });
+        } else if ty == FloatType::Affine {
+            // Unsigned numbers become signed ones, their zero points with them.
+            let flip = if view.ty == TensorType::U8 { 0x80 } else { 0 };
+            each_tile(data.bytes_mut(), tile_bytes, |tile, out| {
+                place(out, tile, rows, cols, |r, c| view.data[file_index(spec, r, c)] ^ flip);
+            });
         } else {
             // 16-bit numbers are moved as they are; file bytes have no alignment.
             each_tile(data.bytes_mut(), tile_bytes, |tile, out| {
@@ -76,8 +143,21 @@ impl FloatMatrix {
                 });
             });
         }
-        Ok(Self { ty, rows, cols, data })
+        let factors = if ty == FloatType::Affine { factors(rows, view) } else { Vec::new() };
+        Ok(Self { ty, rows, cols, data, factors })
     }
+}
+
+/// Scales and zero points by tiles, for bytes made signed; rows past the last stand for zeros.
+fn factors(rows: usize, view: &TensorView<'_>) -> Vec<f32> {
+    let mut out = vec![0.0; rows.div_ceil(TILE) * 2 * TILE];
+    let shift = if view.ty == TensorType::U8 { 128.0 } else { 0.0 };
+    for row in 0..rows {
+        let (scale, zero) = view.affine.map_or((1.0, 0.0), |affine| affine.of(row));
+        let at = row / TILE * 2 * TILE + row % TILE;
+        (out[at], out[at + TILE]) = (scale, zero - shift);
+    }
+    out
 }
 
 /// A transposed convolution as a plain one: row `phase * out + o` of the matrix gives output channel `o` of every
@@ -111,7 +191,8 @@ impl Phases {
         each_tile(data.bytes_mut(), cols * TILE * 4, |tile, bytes| {
             place(bytemuck::cast_slice_mut(bytes), tile, rows, cols, weight);
         });
-        Ok(Self { matrix: FloatMatrix { ty: FloatType::F32, rows, cols, data }, window })
+        let matrix = FloatMatrix { ty: FloatType::F32, rows, cols, data, factors: Vec::new() };
+        Ok(Self { matrix, window })
     }
 }
 
@@ -464,7 +545,7 @@ mod tests {
             let values: Vec<f32> =
                 (0..rows * cols).map(|i| ((i * 7919 % 1013) as f32 - 500.0) / 300.0).collect();
             let data = quantize(ty, &values);
-            let view = TensorView { name: "w", ty, shape: vec![rows, cols], data: &data };
+            let view = TensorView { name: "w", ty, shape: vec![rows, cols], data: &data, affine: None };
             let plain = view.to_f32_vec().unwrap();
             let spec = WeightSpec { name: "w".into(), layout: WeightLayout::Matrix, rows, cols };
             let packed = IntMatrix::pack(&spec, &view).unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::exec_products::{ROWS, wide_floats};
 use super::kernels::attention::MAX_ROWS;
 use super::kernels::columns::{CHUNK_ROWS, Then};
 use super::kernels::int_product::IntRows;
@@ -9,7 +10,9 @@ use super::pack::{FloatMatrix, IntMatrix, Phases, TILE, Vector};
 use crate::backends::weights::plain_rows;
 use crate::backends::{CompileError, CompileErrorKind, WeightSet};
 use crate::formats::{TensorSource, TensorType, blocks};
-use crate::graph::{ConvShape, Graph, KeyValues, Op, Precision, TransposedShape, UnaryOp, Value, Weight};
+use crate::graph::{
+    ConvShape, Graph, KeyValues, Op, Precision, TransposedShape, UnaryOp, Value, Weight, WeightSpec,
+};
 
 /// A product's matrix.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub(super) struct FileRows {
     row_bytes: usize,
     ty: TensorType,
     rows: usize,
+    /// Scale and zero point of the table, or of each row; empty for plain numbers.
+    factors: Vec<(f32, f32)>,
 }
 
 // SAFETY: read-only memory that `_source` keeps alive and unchanged.
@@ -50,6 +55,15 @@ unsafe impl Send for FileRows {}
 unsafe impl Sync for FileRows {}
 
 impl FileRows {
+    fn new(source: Arc<dyn TensorSource>, spec: &WeightSpec) -> Result<Self, CompileErrorKind> {
+        let view = source.tensor(&spec.name)?;
+        let count =
+            view.affine.map_or(0, |a| if a.scales.len() + a.zeros.len() == 2 { 1 } else { spec.rows });
+        let factors = (0..count).filter_map(|row| view.affine.map(|a| a.of(row))).collect();
+        let (data, ty, row_bytes) = (view.data.as_ptr(), view.ty, view.data.len() / spec.rows.max(1));
+        Ok(Self { _source: source, data, row_bytes, ty, rows: spec.rows, factors })
+    }
+
     /// Row `id` into `out`; zeros for an id outside.
     pub(super) fn read(&self, id: i32, out: &mut [f32]) {
         let row = usize::try_from(id).ok().filter(|&r| r < self.rows);
@@ -57,7 +71,11 @@ impl FileRows {
             // SAFETY: `rows * row_bytes` bytes were checked when this was made.
             let bytes =
                 unsafe { std::slice::from_raw_parts(self.data.add(r * self.row_bytes), self.row_bytes) };
-            blocks::dequantize(self.ty, bytes, out).is_ok()
+            let known = blocks::dequantize(self.ty, bytes, out).is_ok();
+            if let Some((scale, zero)) = self.factors.get(if self.factors.len() == 1 { 0 } else { r }) {
+                out.iter_mut().for_each(|q| *q = (*q - zero) * scale);
+            }
+            known
         });
         if !read {
             out.fill(0.0);
@@ -274,15 +292,9 @@ fn work(
         Op::Embed { table } => {
             let spec = &graph.weights[table.index()];
             let failed = |kind| CompileError::in_graph(&graph.name, kind);
-            let view = weights.view(spec).map_err(failed)?;
-            let table = FileRows {
-                data: view.data.as_ptr(),
-                row_bytes: view.data.len() / spec.rows.max(1),
-                ty: view.ty,
-                rows: spec.rows,
-                _source: weights.source().clone(),
-            };
-            Work::Embed { table }
+            weights.view(spec).map_err(failed)?;
+            let source = weights.source().only(&spec.name).unwrap_or_else(|| weights.source().clone());
+            Work::Embed { table: FileRows::new(source, spec).map_err(failed)? }
         }
         Op::Conv1d { weight, bias, shape } | Op::Conv1dCarry { weight, bias, shape, .. } => {
             let bias = opt(bias)?;
@@ -444,7 +456,7 @@ fn place_values(graph: &Graph, joined: &[Option<usize>]) -> (Vec<Place>, usize) 
 }
 
 /// Input rows that a convolution copies at one edge, zeros included, at most.
-fn edge_rows(shape: &ConvShape) -> usize {
+pub(super) fn edge_rows(shape: &ConvShape) -> usize {
     shape.pad_left.max(shape.pad_right) + shape.span() + shape.stride
 }
 
@@ -460,7 +472,11 @@ fn scratch(graph: &Graph, steps: &[Step]) -> (usize, usize) {
             (Work::Linear { precision: Precision::Int8, .. }, _) => {
                 IntRows::bytes(rows, cols) + floats(rows * cols)
             }
-            (Work::Conv { shape, .. } | Work::Depthwise { shape, .. }, _) => floats(edge_rows(shape) * cols),
+            (Work::Conv { matrix, shape, .. }, _) => {
+                let uses = node.output.map_or(0, |out| graph.max_rows(out)).div_ceil(ROWS);
+                floats(edge_rows(shape) * cols) + floats(wide_floats(matrix, uses))
+            }
+            (Work::Depthwise { shape, .. }, _) => floats(edge_rows(shape) * cols),
             (Work::ConvTransposed { phases, shape, .. }, _) => {
                 // Rows at the edges of the input, and super-rows of which only a part is kept.
                 let trimmed = (shape.trim_left + shape.trim_right).div_ceil(shape.stride);
@@ -471,7 +487,9 @@ fn scratch(graph: &Graph, steps: &[Step]) -> (usize, usize) {
             (Work::ConvCarry { shape, .. } | Work::DepthwiseCarry { shape, .. }, _) => {
                 floats((rows + shape.span()) * cols)
             }
-            (Work::Lstm { .. }, Op::Lstm { hidden, .. }) => floats(rows * 4 * hidden) + floats(4 * hidden),
+            (Work::Lstm { w_hh, .. }, Op::Lstm { hidden, .. }) => {
+                floats(rows * 4 * hidden) + floats(4 * hidden) + floats(wide_floats(w_hh, rows))
+            }
             (_, Op::Attention { source, kv_heads, head_dim, .. }) => {
                 let most = match source {
                     KeyValues::Rows { .. } => graph.max_rows(node.inputs[1]),

@@ -1,4 +1,5 @@
-// Products and look-ups with weights of one number for each element; the type gives element(index).
+// Products and look-ups with weights of one number for each element; the type gives element(index, row);
+// 8-bit integers have a scale and a zero point for each row of the whole matrix in w2.
 
 // 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has.
 @compute @workgroup_size(64)
@@ -15,7 +16,7 @@ fn linear_f32(t: Thread) {
     for (var first = 0u; first < cols; first += 32u) {
         var part = 0.0;
         for (var j = first; j < min(first + 32u, cols); j++) {
-            part += load(x + j) * element(out * cols + j);
+            part += load(x + j) * element(out * cols + j, p(10u) + out);
         }
         sum += part;
     }
@@ -36,6 +37,7 @@ fn linear_int8(t: Thread) {
     let out = at % outs;
     let cols = p(X_COLS);
     let groups = cols / 32u;
+    let row = p(10u) + out;
     let q = p(8u) + at / outs * groups * 8u;
     let scale = p(9u) + at / outs * groups;
     var sum = 0.0;
@@ -44,7 +46,8 @@ fn linear_int8(t: Thread) {
         for (var i = 0u; i < 8u; i++) {
             let a = vec4<f32>(unpack4xI8(arena[q + g * 8u + i]));
             let e = out * cols + g * 32u + i * 4u;
-            part += a.x * element(e) + a.y * element(e + 1u) + a.z * element(e + 2u) + a.w * element(e + 3u);
+            let w = vec4<f32>(element(e, row), element(e + 1u, row), element(e + 2u, row), element(e + 3u, row));
+            part += a.x * w.x + a.y * w.y + a.z * w.z + a.w * w.w;
         }
         sum += load(scale + g) * part;
     }
@@ -71,7 +74,7 @@ fn embed(t: Thread) {
     }
     var v = 0.0;
     if !outside {
-        v = element(own * cols + at % cols);
+        v = element(own * cols + at % cols, id);
     }
     store(p(Y) + at, v);
 }

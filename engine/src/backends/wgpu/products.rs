@@ -45,7 +45,7 @@ impl Compiler<'_> {
             let mut own = own.to_vec();
             own.extend([Word::size(part.first), Word::size(part.rows)]);
             let call = Call::new(linear.clone(), words(from, to, &own), Work::Threads(to.rows, part.rows));
-            calls.push(call.weights([Some(part.buffer.clone()), bias.clone()]));
+            calls.push(call.weights([Some(part.buffer.clone()), bias.clone(), packed.factors.clone()]));
         }
         Ok(calls)
     }

@@ -39,7 +39,7 @@ impl Compiler<'_> {
             let own = [Word::size(spec.rows), Word::size(part.first), Word::size(part.rows)];
             let work = Work::Threads(self.place(y).rows, spec.cols);
             let call = Call::new(embed.clone(), words(self.place(ids), self.place(y), &own), work);
-            call.weights([Some(part.buffer.clone())])
+            call.weights([Some(part.buffer.clone()), None, packed.factors.clone()])
         };
         Ok(packed.parts.iter().map(part).collect())
     }

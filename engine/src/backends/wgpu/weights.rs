@@ -1,4 +1,6 @@
-//! Uploads: block weights as they stand in the file, everything else in the form that its kernel reads.
+//! Uploads: block weights as they stand in the file, everything else in the form that its kernel reads. 8-bit matrices
+//! stay so with their scales and zero points in linear layers and tables; convolutions and recurrences, whose kernels read
+//! f32, widen them here.
 
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use crate::graph::WeightSpec;
 pub(super) struct Packed {
     pub(super) parts: Vec<Part>,
     pub(super) ty: TensorType,
+    /// For 8-bit integers a scale and a zero point of each row.
+    pub(super) factors: Option<wgpu::Buffer>,
 }
 
 /// Some rows of a matrix.
@@ -40,13 +44,21 @@ pub(super) fn packed(
     spec: &WeightSpec,
 ) -> Result<Arc<Packed>, CompileError> {
     weights.get_or_pack(graph, spec, |view| {
+        let integer = matches!(view.ty, TensorType::I8 | TensorType::U8);
+        // A scale belongs to a row of the matrix, or to all of it.
+        let by_row = view.affine.is_none_or(|a| a.scales.len() + a.zeros.len() == 2)
+            || view.shape.first() == Some(&spec.rows);
         let wide = matches!(view.ty, TensorType::F32 | TensorType::I32 | TensorType::I64);
-        if wide {
+        if wide || (integer && !by_row) {
             let parts = upload_parts(device, spec, bytemuck::cast_slice(&plain_rows(spec, view)?))?;
-            return Ok(Packed { parts, ty: TensorType::F32 });
+            return Ok(Packed { parts, ty: TensorType::F32, factors: None });
         }
         let parts = upload_parts(device, spec, checked(spec, view)?)?;
-        Ok(Packed { parts, ty: view.ty })
+        let one = |row| view.affine.map_or((1.0, 0.0), |affine| affine.of(row));
+        let factors: Vec<f32> =
+            (0..if integer { spec.rows } else { 0 }).flat_map(|row| <[f32; 2]>::from(one(row))).collect();
+        let factors = integer.then(|| upload(device, spec, bytemuck::cast_slice(&factors))).transpose()?;
+        Ok(Packed { parts, ty: view.ty, factors })
     })
 }
 
@@ -145,7 +157,9 @@ fn linear_source(ty: TensorType) -> String {
 
 /// What the words of a type mean, as WGSL; the layouts are those of [`crate::formats::blocks`].
 fn meaning(ty: TensorType) -> String {
-    let element = |body: &str| format!("fn element(at: u32) -> f32 {{ return {body}; }}\n");
+    let element = |body: &str| format!("fn element(at: u32, row: u32) -> f32 {{ return {body}; }}\n");
+    let affine =
+        |q: &str| element(&format!("({q} - bitcast<f32>(w2[2u * row + 1u])) * bitcast<f32>(w2[2u * row])"));
     let block = |zero: u32, quants: &str, scale_min: &str| {
         format!(
             "const BLOCK_BYTES: u32 = {}u;\nconst GROUPS: u32 = {}u;\nconst ZERO: i32 = {zero};\n\
@@ -167,8 +181,8 @@ fn meaning(ty: TensorType) -> String {
         TensorType::F32 | TensorType::I32 | TensorType::I64 => element("bitcast<f32>(w0[at])"),
         TensorType::F16 => element("half_value((w0[at / 2u] >> ((at & 1u) * 16u)) & 0xffffu)"),
         TensorType::BF16 => element("bitcast<f32>(((w0[at / 2u] >> ((at & 1u) * 16u)) & 0xffffu) << 16u)"),
-        TensorType::I8 => element("f32(extractBits(bitcast<i32>(w0[at / 4u]), (at & 3u) * 8u, 8u))"),
-        TensorType::U8 => element("f32((w0[at / 4u] >> ((at & 3u) * 8u)) & 0xffu)"),
+        TensorType::I8 => affine("f32(extractBits(bitcast<i32>(w0[at / 4u]), (at & 3u) * 8u, 8u))"),
+        TensorType::U8 => affine("f32((w0[at / 4u] >> ((at & 3u) * 8u)) & 0xffu)"),
         TensorType::Q4_0 => block(8, &format!("return {};", nibbles(2)), only_scale),
         TensorType::Q4_1 => block(0, &format!("return {};", nibbles(4)), scale_and_min),
         TensorType::Q5_0 => block(16, &format!("return ({}) | {};", nibbles(6), fifth(2)), only_scale),

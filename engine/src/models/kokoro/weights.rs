@@ -15,17 +15,17 @@
 //! | `DynamicQuantizeLSTM` | `[directions, in, 4 hidden]` | likewise |
 //! | `Gather` | a table | the same |
 //!
-//! 8-bit weights become `(q - zero_point) * scale` in f32: exactly what the quantised graph stands for, with
-//! activations that are not quantised. Rejected: names by the order of nodes alone, which break with every exporter.
+//! 8-bit weights stay 8-bit, with the scale and the zero point that the quantised graph has for them; what they stand for,
+//! `(q - zero_point) * scale`, meets activations that are not quantised. Rejected: names by the order of nodes alone, which break with every exporter.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::backends::MemoryTensors;
 use crate::formats::onnx::{Node, Onnx};
-use crate::formats::{TensorSource, TensorType};
+use crate::formats::{Affine, TensorSource, TensorType};
 use crate::models::ModelError;
 
-/// The tensors of a Kokoro file, f32, in PyTorch's layouts and under PyTorch's names.
+/// The tensors of a Kokoro file, f32 or 8-bit, in PyTorch's layouts and under PyTorch's names.
 ///
 /// # Errors
 /// A file that is no Kokoro export, or whose weights are damaged.
@@ -41,21 +41,67 @@ pub fn tensors(file: &Onnx) -> Result<MemoryTensors, ModelError> {
 /// A tensor's shape and numbers.
 struct Plain {
     shape: Vec<usize>,
-    data: Vec<f32>,
+    data: Numbers,
+}
+
+enum Numbers {
+    Floats(Vec<f32>),
+    /// Bytes of a type, and what they stand for.
+    Bytes {
+        ty: TensorType,
+        q: Vec<u8>,
+        scales: Vec<f32>,
+        zeros: Vec<f32>,
+    },
 }
 
 impl Plain {
     /// The last two dimensions swapped, for each of the ones before.
     fn transposed(self) -> Self {
         let Some((front, &[rows, cols])) = self.shape.split_last_chunk::<2>() else { return self };
-        let mut data = Vec::with_capacity(self.data.len());
-        for part in self.data.chunks_exact((rows * cols).max(1)) {
-            for c in 0..cols {
-                data.extend(part.iter().skip(c).step_by(cols));
+        let shape = [front, &[cols, rows][..]].concat();
+        let data = match self.data {
+            Numbers::Floats(data) => Numbers::Floats(swapped(&data, rows, cols)),
+            Numbers::Bytes { ty, q, scales, zeros } => {
+                Numbers::Bytes { ty, q: swapped(&q, rows, cols), scales, zeros }
             }
-        }
-        Self { shape: [front, &[cols, rows][..]].concat(), data }
+        };
+        Self { shape, data }
     }
+
+    /// Direction `at` of recurrent weights `[directions, gates, columns]`, its gates in PyTorch's order; none when the
+    /// scales fit neither directions nor gates.
+    fn direction(&self, at: usize) -> Option<Self> {
+        let [directions, gates, cols] = self.shape[..] else { return None };
+        let shape = vec![gates, cols];
+        let part = |count: usize| at * count..(at + 1) * count;
+        // One for each direction, or one for each of its gates' rows.
+        let of = |list: &[f32]| match list.len() {
+            n if n == directions => Some(vec![list[at]]),
+            n if n == directions * gates => Some(in_torch_order(&list[part(gates)])),
+            _ => None,
+        };
+        let data = match &self.data {
+            Numbers::Floats(data) => Numbers::Floats(in_torch_order(&data[part(gates * cols)])),
+            Numbers::Bytes { ty, q, scales, zeros } => {
+                let (scales, zeros) =
+                    (of(scales)?, if zeros.len() == 1 { zeros.clone() } else { of(zeros)? });
+                Numbers::Bytes { ty: *ty, q: in_torch_order(&q[part(gates * cols)]), scales, zeros }
+            }
+        };
+        Some(Self { shape, data })
+    }
+}
+
+/// Matrices `[rows, cols]` one behind the other, each transposed.
+fn swapped<T: Copy>(data: &[T], rows: usize, cols: usize) -> Vec<T> {
+    let mut out = Vec::with_capacity(data.len());
+    for part in data.chunks_exact((rows * cols).max(1)) {
+        for c in 0..cols {
+            out.extend(part.iter().skip(c).step_by(cols));
+        }
+    }
+    out
 }
 
 struct Reader<'a> {
@@ -94,15 +140,22 @@ impl<'a> Reader<'a> {
             let vector = view.shape.iter().filter(|&&d| d != 1).count() <= 1;
             let float = matches!(view.ty, TensorType::F32 | TensorType::F16 | TensorType::BF16);
             if vector && float && !name.ends_with("_scale") {
-                let (shape, data) = (view.shape.clone(), view.to_f32_vec()?);
-                self.insert(name.to_owned(), Plain { shape, data })?;
+                let plain = self.plain(full)?;
+                self.insert(name.to_owned(), plain)?;
             }
         }
         Ok(())
     }
 
     fn insert(&mut self, name: String, plain: Plain) -> Result<(), ModelError> {
-        self.out.insert_f32(&name, &plain.shape, &plain.data)?;
+        let Plain { shape, data } = plain;
+        match data {
+            Numbers::Floats(data) => self.out.insert_f32(&name, &shape, &data)?,
+            Numbers::Bytes { ty, q, scales, zeros } => {
+                let affine = Affine { scales: &scales, zeros: &zeros };
+                self.out.insert_affine(&name, ty, &shape, q, affine)?;
+            }
+        }
         self.done.insert(name);
         Ok(())
     }
@@ -130,8 +183,8 @@ impl<'a> Reader<'a> {
             "MatMul" => self.plain(weight)?.transposed(),
             "Gemm" if node.int("transB")?.unwrap_or(0) != 0 => self.plain(weight)?,
             "Gemm" => self.plain(weight)?.transposed(),
-            "ConvInteger" => self.integers(node, weight, 0)?,
-            "MatMulInteger" => self.integers(node, weight, 1)?.transposed(),
+            "ConvInteger" => self.integers(node, weight)?,
+            "MatMulInteger" => self.integers(node, weight)?.transposed(),
             "LSTM" | "DynamicQuantizeLSTM" => return self.lstm(node, &module),
             "Gather" => match self.table(node, weight)? {
                 Some(table) => table,
@@ -144,39 +197,35 @@ impl<'a> Reader<'a> {
 
     fn plain(&self, name: &str) -> Result<Plain, ModelError> {
         let view = self.file.tensor(name)?;
-        Ok(Plain { shape: view.shape.clone(), data: view.to_f32_vec()? })
+        Ok(Plain { shape: view.shape.clone(), data: Numbers::Floats(view.to_f32_vec()?) })
     }
 
-    /// `(q - zero_point) * scale`, with one of each or as many as dimension `axis` is long.
-    fn dequantized(
+    /// A tensor's numbers as f32.
+    fn floats(&self, name: &str) -> Result<Vec<f32>, ModelError> {
+        Ok(self.file.tensor(name)?.to_f32_vec()?)
+    }
+
+    /// 8-bit weights with what they stand for; how many scales fit is for who uses them to say.
+    fn quantized(
         &self,
         node: &Node,
         weight: &str,
         scale: &str,
         zero: Option<&str>,
-        axis: usize,
     ) -> Result<Plain, ModelError> {
-        let Plain { shape, mut data } = self.plain(weight)?;
-        let scales = self.plain(scale)?.data;
-        let zeros = zero.map_or(Ok(vec![0.0]), |z| self.plain(z).map(|p| p.data))?;
-        let channels = shape.get(axis).copied().unwrap_or(1);
-        if [&scales, &zeros].iter().any(|v| v.len() != 1 && v.len() != channels) {
-            let counts = format!("{} scales and {} zero points for {shape:?}", scales.len(), zeros.len());
-            return Err(damaged(node, counts));
+        let view = self.file.tensor(weight)?;
+        if !matches!(view.ty, TensorType::I8 | TensorType::U8) {
+            return Err(damaged(node, format!("has a weight of {} for an integer product", view.ty)));
         }
-        let inner: usize = shape.iter().skip(axis + 1).product();
-        let of = |v: &[f32], channel: usize| if v.len() == 1 { v[0] } else { v[channel] };
-        for (i, part) in data.chunks_mut(inner.max(1)).enumerate() {
-            let (scale, zero) = (of(&scales, i % channels), of(&zeros, i % channels));
-            part.iter_mut().for_each(|q| *q = (*q - zero) * scale);
-        }
-        Ok(Plain { shape, data })
+        let (ty, shape, q) = (view.ty, view.shape.clone(), view.data.to_vec());
+        let zeros = zero.map_or(Ok(vec![0.0]), |zero| self.floats(zero))?;
+        Ok(Plain { shape, data: Numbers::Bytes { ty, q, scales: self.floats(scale)?, zeros } })
     }
 
-    /// A matrix of an integer product; `axis` is that of the outputs.
-    fn integers(&self, node: &'a Node, weight: &str, axis: usize) -> Result<Plain, ModelError> {
+    /// A matrix of an integer product.
+    fn integers(&self, node: &'a Node, weight: &str) -> Result<Plain, ModelError> {
         let scale = self.scale_behind(node).ok_or_else(|| damaged(node, "has no scale behind it"))?;
-        self.dequantized(node, weight, scale, self.constant(node, 3), axis)
+        self.quantized(node, weight, scale, self.constant(node, 3))
     }
 
     /// The weight's scale behind an integer product: `product (+ bias) -> Cast -> Mul by (input's scale * weight's)`.
@@ -213,7 +262,7 @@ impl<'a> Reader<'a> {
                     .ok_or_else(|| damaged(node, "has no DequantizeLinear behind it"))?;
                 let scale = self.constant(dequantize, 1);
                 let scale = scale.ok_or_else(|| damaged(dequantize, "has no constant scale"))?;
-                self.dequantized(dequantize, name, scale, self.constant(dequantize, 2), 0).map(Some)
+                self.quantized(dequantize, name, scale, self.constant(dequantize, 2)).map(Some)
             }
             _ => Ok(None),
         }
@@ -226,34 +275,33 @@ impl<'a> Reader<'a> {
         let mut parts = Vec::new();
         for (at, scale, zero) in [(1, 8, 9), (2, 10, 11)] {
             parts.push(if quantized {
-                // One scale a direction, or one a gate: PyTorch's exporter makes the former.
-                self.dequantized(node, need(at)?, need(scale)?, Some(need(zero)?), 0)?.transposed()
+                self.quantized(node, need(at)?, need(scale)?, Some(need(zero)?))?.transposed()
             } else {
                 self.plain(need(at)?)?
             });
         }
-        let bias = self.plain(need(3)?)?;
+        let bias = self.floats(need(3)?)?;
         let [directions, gates, hidden] = parts[1].shape[..] else {
             return Err(damaged(node, format!("has recurrent weights {:?}", parts[1].shape)));
         };
         let fits = gates == 4 * hidden
             && (1..=2).contains(&directions)
             && parts[0].shape.starts_with(&[directions, gates])
-            && bias.data.len() == directions * 2 * gates;
+            && bias.len() == directions * 2 * gates;
         if !fits {
             return Err(damaged(node, format!("has weights {:?} and {:?}", parts[0].shape, parts[1].shape)));
         }
         for (direction, suffix) in ["", "_reverse"].into_iter().take(directions).enumerate() {
-            let biases = bias.data[direction * 2 * gates..][..2 * gates].split_at(gates);
+            let biases = bias[direction * 2 * gates..][..2 * gates].split_at(gates);
             for (kind, bias) in [("ih", biases.0), ("hh", biases.1)] {
-                let data = in_torch_order(bias);
+                let data = Numbers::Floats(in_torch_order(bias));
                 self.insert(format!("{module}.bias_{kind}_l0{suffix}"), Plain { shape: vec![gates], data })?;
             }
             for (kind, part) in ["ih", "hh"].iter().zip(&parts) {
-                let cols = part.shape[2];
-                let data = in_torch_order(&part.data[direction * gates * cols..][..gates * cols]);
-                let shape = vec![gates, cols];
-                self.insert(format!("{module}.weight_{kind}_l0{suffix}"), Plain { shape, data })?;
+                let own = part
+                    .direction(direction)
+                    .ok_or_else(|| damaged(node, "has scales for neither directions nor gates"))?;
+                self.insert(format!("{module}.weight_{kind}_l0{suffix}"), own)?;
             }
         }
         Ok(())
@@ -261,7 +309,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Four equal parts from ONNX's order of gates (i, o, f, c) to PyTorch's (i, f, g, o).
-fn in_torch_order(gates: &[f32]) -> Vec<f32> {
+fn in_torch_order<T: Copy>(gates: &[T]) -> Vec<T> {
     let quarter = gates.len() / 4;
     [0, 2, 3, 1].iter().flat_map(|g| &gates[g * quarter..(g + 1) * quarter]).copied().collect()
 }

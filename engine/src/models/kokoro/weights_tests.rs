@@ -30,7 +30,7 @@ impl Quantised {
     /// In the file's layout; the channel of element `i` is `channel(i)`.
     fn plain(&self, channel: impl Fn(usize) -> usize) -> Vec<f32> {
         let one = |(i, &q): (usize, &u8)| {
-            let c = if self.scales.len() == 1 { 0 } else { channel(i) };
+            let c = channel(i) % self.scales.len();
             (self.number(q) - self.number(self.zeros[c])) * self.scales[c]
         };
         self.q.iter().enumerate().map(one).collect()
@@ -45,7 +45,7 @@ impl Quantised {
     }
 }
 
-fn swapped(rows: usize, cols: usize, data: &[f32]) -> Vec<f32> {
+fn turned(rows: usize, cols: usize, data: &[f32]) -> Vec<f32> {
     (0..cols).flat_map(|c| (0..rows).map(move |r| data[r * cols + c])).collect()
 }
 
@@ -65,12 +65,12 @@ fn product(w: &mut OnnxWriter, op: &str, node: &str, weight: &str, bias: bool) {
     w.node("Mul", "", &[&name("f"), &name("s")], &[&name("out")], &[]);
 }
 
-fn both() -> [Vec<u8>; 2] {
+fn both(recurrent_scales: usize) -> [Vec<u8>; 2] {
     let conv = Quantised::new(&[4, 2, 3], false, 1);
     let linear = Quantised::new(&[2, 5], true, 5);
     let table = Quantised::new(&[6, 2], true, 1);
-    let (input, recurrent) =
-        (Quantised::new(&[2, 4, 4 * HIDDEN], true, 2), Quantised::new(&[2, HIDDEN, 4 * HIDDEN], true, 2));
+    let [input, recurrent] =
+        [4, HIDDEN].map(|rows| Quantised::new(&[2, rows, 4 * HIDDEN], true, recurrent_scales));
     let bias: Vec<f32> = (0..2 * 8 * HIDDEN).map(|i| i as f32).collect();
     let up: Vec<f32> = (0..12).map(|i| i as f32 - 3.0).collect();
     [true, false].map(|quantised| {
@@ -109,7 +109,7 @@ fn both() -> [Vec<u8>; 2] {
             w.tensor_f32("conv", TensorType::F32, &conv.shape, &conv.plain(|_| 0));
             w.node("Conv", nodes[0], &["x", "conv", "decoder.decoder.encode.conv1.bias"], &["c"], &[]);
             // One export has a plain product, another a Gemm with its matrix the other way round.
-            let matrix = swapped(2, 5, &linear.plain(|i| i % 5));
+            let matrix = turned(2, 5, &linear.plain(|i| i % 5));
             w.tensor_f32("linear", TensorType::F32, &[5, 2], &matrix);
             let mut transposed = Proto::attribute("transB", 2);
             transposed.int(3, 1);
@@ -117,9 +117,13 @@ fn both() -> [Vec<u8>; 2] {
             w.tensor_f32("table", TensorType::F32, &table.shape, &table.plain(|_| 0));
             w.node("Gather", nodes[2], &["table", "tokens"], &["e"], &[]);
             for (name, q, rows) in [("wi", &input, 4), ("wr", &recurrent, HIDDEN)] {
-                let plain = q.plain(|i| i / (rows * 4 * HIDDEN));
+                let per_gate = q.scales.len() > 2;
+                let direction = |i| i / (rows * 4 * HIDDEN);
+                let plain = q.plain(|i| {
+                    if per_gate { direction(i) * 4 * HIDDEN + i % (4 * HIDDEN) } else { direction(i) }
+                });
                 let data: Vec<f32> =
-                    plain.chunks(rows * 4 * HIDDEN).flat_map(|d| swapped(rows, 4 * HIDDEN, d)).collect();
+                    plain.chunks(rows * 4 * HIDDEN).flat_map(|d| turned(rows, 4 * HIDDEN, d)).collect();
                 w.tensor_f32(name, TensorType::F32, &[2, 4 * HIDDEN, rows], &data);
             }
             w.node("LSTM", nodes[3], &["x", "wi", "wr", "lstm_bias", "", "h", "c", ""], &["l"], &[]);
@@ -130,7 +134,13 @@ fn both() -> [Vec<u8>; 2] {
 
 #[test]
 fn quantised_and_plain_exports_give_equal_tensors() {
-    let [quantised, plain] = both().map(|bytes| tensors(&Onnx::from_bytes(bytes).unwrap()).unwrap());
+    for scales in [2, 2 * 4 * HIDDEN] {
+        equal(both(scales));
+    }
+}
+
+fn equal(files: [Vec<u8>; 2]) {
+    let [quantised, plain] = files.map(|bytes| tensors(&Onnx::from_bytes(bytes).unwrap()).unwrap());
     let (mut a, mut b) = (quantised.names(), plain.names());
     a.sort();
     b.sort();
@@ -152,6 +162,15 @@ fn quantised_and_plain_exports_give_equal_tensors() {
             (y.shape.clone(), y.to_f32_vec().unwrap()),
             "{name}"
         );
+    }
+    // Bytes stay bytes.
+    for (name, ty) in [
+        ("decoder.encode.conv1.weight", TensorType::U8),
+        ("decoder.generator.ups.0.weight", TensorType::F32),
+        ("text_encoder.embedding.weight", TensorType::I8),
+        ("predictor.shared.weight_hh_l0_reverse", TensorType::I8),
+    ] {
+        assert_eq!(quantised.tensor(name).unwrap().ty, ty, "{name}");
     }
     let shape = |name: &str| quantised.tensor(name).unwrap().shape;
     assert_eq!(shape("bert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight"), [5, 2]);
@@ -175,6 +194,7 @@ fn damaged_weights_are_errors() {
     conv.write(&mut w, "conv");
     product(&mut w, "ConvInteger", "/decoder/decoder/encode/conv1/Conv", "conv", false);
     assert!(tensors(&Onnx::from_bytes(w.finish()).unwrap()).is_err());
+    assert!(tensors(&Onnx::from_bytes(both(3)[0].clone()).unwrap()).is_err());
     let mut w = OnnxWriter::new();
     w.tensor_f32("w", TensorType::F32, &[2, 4], &[0.0; 8]);
     w.node("LSTM", "/encoder/shared/LSTM", &["x", "w", "w", "w"], &["y"], &[]);
@@ -205,10 +225,11 @@ fn nodes_name_their_modules() {
 
 #[test]
 fn transposing_swaps_the_last_two() {
-    let plain = Plain { shape: vec![2, 2, 3], data: (0..12).map(|i| i as f32).collect() };
+    let plain = Plain { shape: vec![2, 2, 3], data: Numbers::Floats((0..12).map(|i| i as f32).collect()) };
     let t = plain.transposed();
     assert_eq!(t.shape, [2, 3, 2]);
-    assert_eq!(t.data, [0., 3., 1., 4., 2., 5., 6., 9., 7., 10., 8., 11.]);
+    let Numbers::Floats(data) = t.data else { panic!("floats stay floats") };
+    assert_eq!(data, [0., 3., 1., 4., 2., 5., 6., 9., 7., 10., 8., 11.]);
 }
 
 #[test]

@@ -140,7 +140,7 @@ impl TensorSource for HubWeights {
     fn tensor(&self, name: &str) -> Result<TensorView<'_>, FormatError> {
         match self.places.get_key_value(name) {
             Some((name, Place::Stacked { ty, shape, data })) => {
-                Ok(TensorView { name, ty: *ty, shape: shape.clone(), data })
+                Ok(TensorView { name, ty: *ty, shape: shape.clone(), data, affine: None })
             }
             Some((_, Place::File(theirs))) => self.file.tensor(theirs),
             // The file's own error lists names that resemble this one.

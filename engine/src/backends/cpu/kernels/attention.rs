@@ -5,7 +5,7 @@
 
 use super::float_product::{FloatProduct, Start};
 use super::rows::softmax;
-use crate::backends::cpu::pack::FloatType;
+use crate::backends::cpu::pack::{FloatType, Tiles};
 use crate::backends::cpu::simd::{Kernel, LANES, Simd};
 
 /// Most query rows of one call: scores stay in the cache.
@@ -40,6 +40,7 @@ impl Kernel for Attend<'_> {
     unsafe fn run<S: Simd>(self) {
         let most = self.seen.iter().copied().max().unwrap_or(0);
         let width = most.next_multiple_of(LANES);
+        let tiles = |data, column, tile| Tiles { data, ty: self.ty, column, tile, factors: std::ptr::null() };
         // SAFETY: the caller's promise.
         unsafe {
             FloatProduct {
@@ -47,10 +48,7 @@ impl Kernel for Attend<'_> {
                 lda: self.q_row,
                 rows: self.rows,
                 k: self.head_dim,
-                b: self.keys,
-                ty: self.ty,
-                b_row: LANES,
-                b_tile: self.head_dim * LANES,
+                w: tiles(self.keys, LANES, self.head_dim * LANES),
                 c: self.scores,
                 ldc: width,
                 cols: most,
@@ -65,10 +63,7 @@ impl Kernel for Attend<'_> {
                 lda: width,
                 rows: self.rows,
                 k: most,
-                b: self.values,
-                ty: self.ty,
-                b_row: self.value_row,
-                b_tile: LANES,
+                w: tiles(self.values, self.value_row, LANES),
                 c: self.out,
                 ldc: self.out_row,
                 cols: self.head_dim,

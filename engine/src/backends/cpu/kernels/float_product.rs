@@ -4,13 +4,15 @@
 //! Each output is one chain of multiply-adds from the first column to the last, whatever the number of rows or
 //! threads, so results never depend on how work was cut.
 
-use crate::backends::cpu::pack::FloatType;
+use std::mem::MaybeUninit;
+
+use crate::backends::cpu::pack::{FloatType, TILE, Tiles};
 use crate::backends::cpu::simd::{Kernel, LANES, Simd};
 
 /// Columns that are worked on before the next rows: two tiles of that length stay in the first-level cache.
 const PANEL: usize = 256;
 
-/// Rows from which it pays to widen 16-bit weights first.
+/// Rows from which it pays to widen narrow weights first.
 const WIDEN_ROWS: usize = 16;
 
 /// Where sums start.
@@ -26,7 +28,7 @@ pub(crate) enum Start {
 
 /// `c[i][j] = start + sum over l of a[i][l] * b[l][j]`.
 ///
-/// Pointers: `a` is good for `rows` rows of `k` floats, `lda` apart; `b` for `k` times 16 elements in each of
+/// Pointers: `a` is good for `rows` rows of `k` floats, `lda` apart; `w` for `k` times 16 elements in each of
 /// `cols.div_ceil(16)` tiles; `c` for `rows` rows of `cols` floats, `ldc` apart, not overlapping the others.
 #[derive(Clone, Copy)]
 pub(crate) struct FloatProduct {
@@ -34,32 +36,53 @@ pub(crate) struct FloatProduct {
     pub(crate) lda: usize,
     pub(crate) rows: usize,
     pub(crate) k: usize,
-    /// First element of the first tile.
-    pub(crate) b: *const u8,
-    pub(crate) ty: FloatType,
-    /// Elements from one `l` to the next.
-    pub(crate) b_row: usize,
-    /// Elements from one tile to the next.
-    pub(crate) b_tile: usize,
+    /// The matrix `b`.
+    pub(crate) w: Tiles,
     pub(crate) c: *mut f32,
     pub(crate) ldc: usize,
     pub(crate) cols: usize,
     pub(crate) start: Start,
 }
 
+impl FloatProduct {
+    /// The part with `cols` columns from tile `n` on.
+    #[inline(always)]
+    pub(crate) fn skip_tiles(self, n: usize, cols: usize) -> Self {
+        let column = n * TILE;
+        Self {
+            w: self.w.skip_tiles(n),
+            c: self.c.wrapping_add(column),
+            cols: cols.min(self.cols - column),
+            start: match self.start {
+                Start::Bias(bias) => Start::Bias(bias.wrapping_add(column)),
+                other => other,
+            },
+            ..self
+        }
+    }
+}
+
 trait Element {
     const BYTES: usize;
-    unsafe fn load<S: Simd>(p: *const u8) -> S::F;
+    /// What the 16 rows of a tile have in common.
+    type Factors<S: Simd>: Copy;
+    unsafe fn factors<S: Simd>(p: *const f32) -> Self::Factors<S>;
+    unsafe fn load<S: Simd>(p: *const u8, factors: Self::Factors<S>) -> S::F;
 }
 
 struct F32;
 struct F16;
 struct BF16;
+/// Signed bytes with scale and zero point.
+struct Affine;
 
 impl Element for F32 {
     const BYTES: usize = 4;
+    type Factors<S: Simd> = ();
     #[inline(always)]
-    unsafe fn load<S: Simd>(p: *const u8) -> S::F {
+    unsafe fn factors<S: Simd>(_: *const f32) {}
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8, (): ()) -> S::F {
         // SAFETY: 16 elements, the caller's promise.
         unsafe { S::load(p.cast()) }
     }
@@ -67,8 +90,11 @@ impl Element for F32 {
 
 impl Element for F16 {
     const BYTES: usize = 2;
+    type Factors<S: Simd> = ();
     #[inline(always)]
-    unsafe fn load<S: Simd>(p: *const u8) -> S::F {
+    unsafe fn factors<S: Simd>(_: *const f32) {}
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8, (): ()) -> S::F {
         // SAFETY: 16 elements, the caller's promise.
         unsafe { S::load_f16(p.cast()) }
     }
@@ -76,10 +102,29 @@ impl Element for F16 {
 
 impl Element for BF16 {
     const BYTES: usize = 2;
+    type Factors<S: Simd> = ();
     #[inline(always)]
-    unsafe fn load<S: Simd>(p: *const u8) -> S::F {
+    unsafe fn factors<S: Simd>(_: *const f32) {}
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8, (): ()) -> S::F {
         // SAFETY: 16 elements, the caller's promise.
         unsafe { S::load_bf16(p.cast()) }
+    }
+}
+
+impl Element for Affine {
+    const BYTES: usize = 1;
+    type Factors<S: Simd> = (S::F, S::F);
+    #[inline(always)]
+    unsafe fn factors<S: Simd>(p: *const f32) -> (S::F, S::F) {
+        // SAFETY: a tile's factors, the caller's promise.
+        unsafe { (S::load(p), S::load(p.wrapping_add(TILE))) }
+    }
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const u8, (scale, zero): (S::F, S::F)) -> S::F {
+        // SAFETY: 16 elements, the caller's promise. The difference is exact, the product is rounded once: the weight's
+        // definition.
+        unsafe { S::mul(S::sub(S::to_f(S::load_i8(p)), zero), scale) }
     }
 }
 
@@ -90,10 +135,11 @@ impl Kernel for FloatProduct {
     unsafe fn run<S: Simd>(self) {
         // SAFETY: the caller's promise.
         unsafe {
-            match self.ty {
+            match self.w.ty {
                 FloatType::F32 => all::<S, F32>(self),
                 FloatType::F16 => all::<S, F16>(self),
                 FloatType::BF16 => all::<S, BF16>(self),
+                FloatType::Affine => all::<S, Affine>(self),
             }
         }
     }
@@ -107,7 +153,7 @@ unsafe fn all<S: Simd, E: Element>(p: FloatProduct) {
     while at == 0 || at < p.k {
         let panel = FloatProduct {
             a: p.a.wrapping_add(at),
-            b: p.b.wrapping_add(at * p.b_row * E::BYTES),
+            w: p.w.skip_columns(at),
             k: (p.k - at).min(PANEL),
             start: if at == 0 { p.start } else { Start::Output },
             ..p
@@ -136,31 +182,16 @@ unsafe fn all<S: Simd, E: Element>(p: FloatProduct) {
 #[inline(always)]
 unsafe fn widened<S: Simd, E: Element>(p: FloatProduct, tile: usize, left: usize) -> usize {
     let tiles = left.min(2);
-    let mut wide = [0.0_f32; 2 * PANEL * LANES];
-    let b_tile = p.k * LANES;
-    // SAFETY: the tiles are inside `b`, and fit into `wide`; columns and bias start at the first of them.
+    // Filling it with zeros would cost as much as widening.
+    let mut wide = MaybeUninit::<[f32; 2 * PANEL * LANES]>::uninit();
+    let wide = wide.as_mut_ptr().cast::<f32>();
+    // SAFETY: the tiles are inside the matrix, and fit into `wide`, of which only what was written is read.
     unsafe {
         for t in 0..tiles {
-            let from = p.b.add((tile + t) * p.b_tile * E::BYTES);
-            for l in 0..p.k {
-                let v = E::load::<S>(from.add(l * p.b_row * E::BYTES));
-                S::store(wide.as_mut_ptr().add(t * b_tile + l * LANES), v);
-            }
+            let from = p.w.skip_tiles(tile + t);
+            widen::<S, E>(from, p.k, wide.add(t * p.k * LANES));
         }
-        let column = tile * LANES;
-        let part = FloatProduct {
-            b: wide.as_ptr().cast(),
-            ty: FloatType::F32,
-            b_row: LANES,
-            b_tile,
-            c: p.c.add(column),
-            cols: (p.cols - column).min(tiles * LANES),
-            start: match p.start {
-                Start::Bias(bias) => Start::Bias(bias.add(column)),
-                other => other,
-            },
-            ..p
-        };
+        let part = FloatProduct { w: Tiles::plain(wide, p.k), ..p.skip_tiles(tile, tiles * LANES) };
         if tiles == 2 && S::ROWS >= 8 {
             tile_group::<S, F32, 2>(part, 0);
         } else {
@@ -170,6 +201,39 @@ unsafe fn widened<S: Simd, E: Element>(p: FloatProduct, tile: usize, left: usize
         }
     }
     tiles
+}
+
+/// The first `k` columns of one tile as f32.
+#[inline(always)]
+unsafe fn widen<S: Simd, E: Element>(w: Tiles, k: usize, out: *mut f32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let factors = E::factors::<S>(w.factors);
+        for l in 0..k {
+            let v = E::load::<S>(w.data.add(l * w.column * E::BYTES), factors);
+            S::store(out.add(l * LANES), v);
+        }
+    }
+}
+
+/// Writes a tile of 8-bit weights as f32: for a matrix that many products read.
+pub(crate) struct WidenTile {
+    /// Its first tile is read.
+    pub(crate) w: Tiles,
+    pub(crate) columns: usize,
+    /// 16 numbers for each column.
+    pub(crate) out: *mut f32,
+}
+
+impl Kernel for WidenTile {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        debug_assert!(self.w.ty == FloatType::Affine);
+        // SAFETY: the caller's promise.
+        unsafe { widen::<S, Affine>(self.w, self.columns, self.out) };
+    }
 }
 
 #[inline(always)]
@@ -206,6 +270,13 @@ unsafe fn micro<S: Simd, E: Element, const M: usize, const N: usize>(
         let mut acc = [[S::zero(); N]; M];
         match p.start {
             Start::Zero => {}
+            Start::Output => {
+                for (m, row) in acc.iter_mut().enumerate() {
+                    for (n, v) in row.iter_mut().enumerate() {
+                        *v = S::load_n(c.add(m * p.ldc + n * LANES), valid(n));
+                    }
+                }
+            }
             Start::Bias(bias) => {
                 for n in 0..N {
                     let b = S::load_n(bias.add((tile + n) * LANES), valid(n));
@@ -214,20 +285,17 @@ unsafe fn micro<S: Simd, E: Element, const M: usize, const N: usize>(
                     }
                 }
             }
-            Start::Output => {
-                for (m, row) in acc.iter_mut().enumerate() {
-                    for (n, v) in row.iter_mut().enumerate() {
-                        *v = S::load_n(c.add(m * p.ldc + n * LANES), valid(n));
-                    }
-                }
-            }
         }
         let a = p.a.add(row * p.lda);
-        let b = p.b.add(tile * p.b_tile * E::BYTES);
+        let b = p.w.skip_tiles(tile);
+        let mut factors = [E::factors::<S>(b.factors); N];
+        for (n, factors) in factors.iter_mut().enumerate().skip(1) {
+            *factors = E::factors::<S>(b.skip_tiles(n).factors);
+        }
         for l in 0..p.k {
             let mut w = [S::zero(); N];
             for (n, w) in w.iter_mut().enumerate() {
-                *w = E::load::<S>(b.add((l * p.b_row + n * p.b_tile) * E::BYTES));
+                *w = E::load::<S>(b.data.add((l * b.column + n * b.tile) * E::BYTES), factors[n]);
             }
             for m in 0..M {
                 let x = S::splat(*a.add(m * p.lda + l));
