@@ -1,8 +1,9 @@
 //! Product of rows of floats with a matrix in tiles of 16 columns.
 //!
 //! Linear layers, convolutions (whose rows overlap in memory) and both halves of attention are this one kernel.
-//! Each output is one chain of multiply-adds from the first column to the last, whatever the number of rows or
-//! threads, so results never depend on how work was cut.
+//! Each output is a chain of multiply-adds for each panel of columns, the chains' ends added up in order, whatever the
+//! number of rows or threads: results never depend on how work was cut. (One chain over all columns would lose twice the
+//! digits, as rounding errors grow with the running sum.)
 
 use std::mem::MaybeUninit;
 
@@ -22,7 +23,7 @@ pub(crate) enum Start {
     Zero,
     /// At a bias: one number for each output column.
     Bias(*const f32),
-    /// At what the output holds.
+    /// At zero, and the sum is added to what the output holds.
     Output,
 }
 
@@ -269,14 +270,7 @@ unsafe fn micro<S: Simd, E: Element, const M: usize, const N: usize>(
         let valid = |n: usize| (p.cols - (tile + n) * LANES).min(LANES);
         let mut acc = [[S::zero(); N]; M];
         match p.start {
-            Start::Zero => {}
-            Start::Output => {
-                for (m, row) in acc.iter_mut().enumerate() {
-                    for (n, v) in row.iter_mut().enumerate() {
-                        *v = S::load_n(c.add(m * p.ldc + n * LANES), valid(n));
-                    }
-                }
-            }
+            Start::Zero | Start::Output => {}
             Start::Bias(bias) => {
                 for n in 0..N {
                     let b = S::load_n(bias.add((tile + n) * LANES), valid(n));
@@ -304,9 +298,11 @@ unsafe fn micro<S: Simd, E: Element, const M: usize, const N: usize>(
                 }
             }
         }
+        let onto_output = matches!(p.start, Start::Output);
         for (m, row) in acc.iter().enumerate() {
             for (n, &v) in row.iter().enumerate() {
                 let out = c.add(m * p.ldc + n * LANES);
+                let v = if onto_output { S::add(S::load_n(out, valid(n)), v) } else { v };
                 if valid(n) == LANES { S::store(out, v) } else { S::store_n(out, v, valid(n)) }
             }
         }
