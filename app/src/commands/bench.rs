@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::Cpu;
-use repartee_engine::models::kokoro::SpeakOptions;
+use repartee_engine::backends::{Backend, CancelToken};
+use repartee_engine::models::kokoro::{Kokoro, SpeakOptions, Voice};
 use repartee_engine::models::llama::{Llama, Sampling};
 use repartee_engine::models::silero::CHUNK_SAMPLES;
 use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper, short_context};
@@ -215,6 +215,7 @@ fn kokoro(args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
             ms(time)
         ));
     }
+    lines.push(cancelling(&mut kokoro, &voice)?);
     if args.ops {
         kokoro.set_profiling(true);
         let tokens = kokoro.tokens(SENTENCES[0].1);
@@ -222,6 +223,49 @@ fn kokoro(args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
         lines.extend(ops(&kokoro.trace().op_ns));
     }
     Ok(lines)
+}
+
+/// Moments of a synthesis, evenly spread, at which it is cancelled.
+const MOMENTS: u32 = 50;
+
+/// How long a synthesis goes on after it was cancelled.
+fn cancelling(kokoro: &mut Kokoro, voice: &Voice) -> Result<String> {
+    let tokens = kokoro.tokens(SENTENCES[0].1);
+    let style = voice.style(tokens.len());
+    let whole = median(3, || Ok(kokoro.speak(&tokens, style, &SpeakOptions::default()).map(|_| ())?))?;
+    let mut times = Vec::new();
+    for moment in 0..MOMENTS {
+        let cancel = CancelToken::new();
+        let after = whole * (2 * moment + 1) / (2 * MOMENTS + 4);
+        let options = SpeakOptions { cancel: Some(&cancel), ..SpeakOptions::default() };
+        let asked = std::thread::scope(|scope| {
+            let (done, wait) = std::sync::mpsc::channel::<()>();
+            let asker = scope.spawn({
+                let cancel = cancel.clone();
+                move || {
+                    let _ = wait.recv_timeout(after);
+                    cancel.cancel();
+                    Instant::now()
+                }
+            });
+            let result = kokoro.speak(&tokens, style, &options).map(|_| ());
+            let returned = Instant::now();
+            drop(done);
+            let asked = asker.join().unwrap_or(returned);
+            result.is_err_and(|e| e.is_cancelled()).then(|| returned.saturating_duration_since(asked))
+        });
+        times.extend(asked);
+    }
+    times.sort();
+    anyhow::ensure!(!times.is_empty(), "no synthesis was cancelled before its end");
+    let at = |share: usize| ms(times[(times.len() - 1) * share / 100]);
+    Ok(format!(
+        "kokoro-82m, cancelled at {} moments: back after {:.2} ms (median), {:.2} (p95), {:.2} (max)",
+        times.len(),
+        at(50),
+        at(95),
+        at(100)
+    ))
 }
 
 /// Time by op: sum, share, count.

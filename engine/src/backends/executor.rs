@@ -23,8 +23,17 @@ pub enum Priority {
 const LEVELS: usize = 4;
 
 /// Asks a run to stop; clones share the flag.
+///
+/// A run asks [`Self::is_cancelled_before`] in front of each piece of work, on every thread. The largest piece bounds what
+/// a cancelled run still does; a token remembers it, so that a test can hold a bound without a clock.
 #[derive(Clone, Default, Debug)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken(Arc<Cancel>);
+
+#[derive(Default, Debug)]
+struct Cancel {
+    cancelled: AtomicBool,
+    largest: AtomicUsize,
+}
 
 impl CancelToken {
     /// A token that is not set.
@@ -34,12 +43,26 @@ impl CancelToken {
 
     /// Asks the runs that hold this token to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.cancelled.store(true, Ordering::Release);
     }
 
     /// Whether [`Self::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.cancelled.load(Ordering::Acquire)
+    }
+
+    /// The same, in front of `work` operations (multiply-adds, or numbers times the operations that each takes) that will
+    /// not ask again.
+    pub fn is_cancelled_before(&self, work: usize) -> bool {
+        if work > self.0.largest.load(Ordering::Relaxed) {
+            self.0.largest.fetch_max(work, Ordering::Relaxed);
+        }
+        self.is_cancelled()
+    }
+
+    /// The most operations that any run with this token did on one thread between two questions.
+    pub fn largest_work(&self) -> usize {
+        self.0.largest.load(Ordering::Relaxed)
     }
 }
 

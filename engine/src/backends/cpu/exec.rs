@@ -14,6 +14,9 @@ use crate::reference::{draw, pad_source};
 /// Numbers below which a step is not worth waking the workers for.
 const SMALL: usize = 16 * 1024;
 
+/// Most operations of one task: less than a millisecond, so that a cancelled run stops soon.
+const LARGE: usize = 1 << 22;
+
 /// A value at run time.
 #[derive(Clone, Copy)]
 pub(super) struct Mat {
@@ -88,8 +91,9 @@ pub(super) struct Exec<'a> {
 }
 
 impl Exec<'_> {
-    pub(super) fn cancelled(&self) -> bool {
-        self.cancel.is_some_and(CancelToken::is_cancelled)
+    /// Asked in front of `work` operations on one thread.
+    pub(super) fn cancelled(&self, work: usize) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.is_cancelled_before(work))
     }
 
     pub(super) fn mat(&self, v: Value) -> Mat {
@@ -116,15 +120,20 @@ impl Exec<'_> {
         &self.states[self.bound[s.index()]]
     }
 
-    /// Calls `f` with each row, over the pool when there is enough to do.
+    /// Calls `f`, which takes `cost` operations, with each row, over the pool when there is enough to do.
     pub(super) fn each_row(&self, rows: usize, cost: usize, f: impl Fn(usize) + Sync) {
-        let threads = self.device.pool.threads();
-        if rows * cost < SMALL || threads == 1 {
+        if rows * cost < SMALL {
             (0..rows).for_each(f);
             return;
         }
-        let chunk = rows.div_ceil(threads * 4).max(SMALL.div_ceil(4 * cost.max(1)));
-        let work = |task: usize, _: usize| (task * chunk..((task + 1) * chunk).min(rows)).for_each(&f);
+        let cost = cost.max(1);
+        let chunk = rows.div_ceil(self.device.pool.threads() * 4).max(SMALL.div_ceil(4 * cost));
+        let chunk = chunk.min((LARGE / cost).max(1));
+        let work = |task: usize, _: usize| {
+            if !self.cancelled(chunk * cost) {
+                (task * chunk..((task + 1) * chunk).min(rows)).for_each(&f);
+            }
+        };
         self.device.pool.run(rows.div_ceil(chunk), &work);
     }
 
@@ -201,13 +210,13 @@ impl Exec<'_> {
                     }
                 }
                 Op::Gather => {
-                    let (x, out) = (self.mat(arg(0)), self.out(node));
-                    for (i, &id) in self.ints(arg(1)).iter().enumerate() {
-                        match usize::try_from(id).ok().filter(|&at| at < x.rows) {
+                    let (x, out, ids) = (self.mat(arg(0)), self.out(node), self.ints(arg(1)));
+                    self.each_row(ids.len(), x.cols, |i| {
+                        match usize::try_from(ids[i]).ok().filter(|&at| at < x.rows) {
                             Some(at) => out.slice_mut(i).copy_from_slice(x.slice(at)),
                             None => out.slice_mut(i).fill(0.0),
                         }
-                    }
+                    });
                 }
                 Op::Unary(op) => {
                     let (x, y) = (self.mat(arg(0)), self.out(node));
@@ -249,19 +258,15 @@ impl Exec<'_> {
                 }
                 Op::PadRows { left, mode, .. } => {
                     let (x, y) = (self.mat(arg(0)), self.out(node));
-                    for i in 0..y.rows {
-                        match pad_source(i, left, x.rows, mode) {
-                            Some(from) => y.slice_mut(i).copy_from_slice(x.slice(from)),
-                            None => y.slice_mut(i).fill(0.0),
-                        }
-                    }
+                    self.each_row(y.rows, y.cols, |i| match pad_source(i, left, x.rows, mode) {
+                        Some(from) => y.slice_mut(i).copy_from_slice(x.slice(from)),
+                        None => y.slice_mut(i).fill(0.0),
+                    });
                 }
                 Op::SliceRows { start, .. } => {
                     let (x, y) = (self.mat(arg(0)), self.out(node));
                     let start = start.eval(self.lengths).unwrap_or(0);
-                    for i in 0..y.rows {
-                        y.slice_mut(i).copy_from_slice(x.slice(start + i));
-                    }
+                    self.each_row(y.rows, y.cols, |i| y.slice_mut(i).copy_from_slice(x.slice(start + i)));
                 }
                 Op::RepeatRows { times } => {
                     let (x, y) = (self.mat(arg(0)), self.out(node));
@@ -276,9 +281,9 @@ impl Exec<'_> {
                     let mut at = 0;
                     for &part in &node.inputs {
                         let x = self.mat(part);
-                        for i in 0..x.rows {
+                        self.each_row(x.rows, x.cols, |i| {
                             y.slice_mut(i)[at..at + x.cols].copy_from_slice(x.slice(i));
-                        }
+                        });
                         at += x.cols;
                     }
                 }
@@ -459,7 +464,8 @@ impl Exec<'_> {
         let width = self.plan.worker_scratch;
         let scratch = Shared(self.worker_scratch);
         let work = |task: usize, worker: usize| {
-            if self.cancelled() {
+            // Scores and values of at most MAX_ROWS rows, whose scores fill the scratch.
+            if self.cancelled(2 * width * head_dim) {
                 return;
             }
             let (at, chunk) = (task / chunks, task % chunks);

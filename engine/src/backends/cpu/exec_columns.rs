@@ -38,9 +38,10 @@ impl Exec<'_> {
             }
         });
         let (mean, scale) = (stats.add(2 * chunks * cols), stats.add((2 * chunks + 1) * cols));
-        // SAFETY: the scratch was planned for all chunks and two rows more; gain has one row.
-        unsafe {
-            for j in 0..cols {
+        let (mean, scale) = (Shared(mean), Shared(scale));
+        self.each_row(cols, 16 * chunks, |j| {
+            // SAFETY: the scratch was planned for all chunks and two rows more; gain has one row.
+            unsafe {
                 let (mut m, mut squares, mut count) = (0.0, 0.0, 0.0);
                 for chunk in 0..chunks {
                     let rows = CHUNK_ROWS.min(x.rows - chunk * CHUNK_ROWS) as f64;
@@ -53,10 +54,9 @@ impl Exec<'_> {
                 }
                 *mean.add(j) = m as f32;
                 let inv = 1.0 / (squares / count + f64::from(eps)).sqrt();
-                *scale.add(j) = (inv * f64::from(*gain.p.add(j))) as f32;
+                *scale.add(j) = (inv * f64::from(*gain.row(0).add(j))) as f32;
             }
-        }
-        let (mean, scale) = (Shared(mean), Shared(scale));
+        });
         self.each_row(x.rows, 8 * cols, |i| {
             let (mean, scale) = (mean.add(0).cast_const(), scale.add(0).cast_const());
             let (x, y, bias) = (x.row(i), y.row(i), bias.row(0));

@@ -16,6 +16,9 @@ const TASK: usize = 64 * 1024;
 /// Most rows of one task: what it reads of them stays in the second-level cache while it goes through the panels.
 pub(super) const ROWS: usize = 256;
 
+/// Most multiply-adds of one task of some tiles, when a tile has less: a millisecond or less, for cancelling.
+const LARGEST: usize = 1 << 24;
+
 /// Most floats of a matrix that is widened as a whole: they stay in a cache.
 const WIDE: usize = 1 << 20;
 
@@ -63,10 +66,11 @@ impl Exec<'_> {
         let per_tile = TILE * x.cols * x.rows.max(1);
         let chunk =
             tiles.div_ceil(threads * 8).max(TASK.div_ceil(per_tile.max(1))).max(1).next_multiple_of(2);
+        let chunk = chunk.min((LARGEST / per_tile.max(1)).max(1).next_multiple_of(2));
         let tasks: usize = members.iter().map(|m| m.matrix.rows().div_ceil(TILE).div_ceil(chunk)).sum();
         let quantized = SharedRows(quantized);
         let work = |task: usize, _: usize| {
-            if self.cancelled() {
+            if self.cancelled(chunk * per_tile) {
                 return;
             }
             let mut task = task;
@@ -133,7 +137,7 @@ impl Exec<'_> {
     unsafe fn product(&self, p: FloatProduct) {
         let tiles = p.cols.div_ceil(TILE);
         let threads = self.device.pool.threads();
-        if tiles * TILE * p.k * p.rows <= 2 * TASK || threads == 1 {
+        if tiles * TILE * p.k * p.rows <= 2 * TASK {
             // SAFETY: the caller's promise.
             unsafe { self.kernel(p) };
             return;
@@ -143,9 +147,9 @@ impl Exec<'_> {
         let row_chunks = (threads * 4).div_ceil(column_tasks).min(p.rows.div_ceil(8)).max(1);
         let rows = p.rows.div_ceil(row_chunks).next_multiple_of(8).min(ROWS);
         let row_chunks = p.rows.div_ceil(rows);
-        let shared = SharedProduct(p);
+        let (shared, work) = (SharedProduct(p), columns * TILE * rows * p.k);
         self.device.pool.run(column_tasks * row_chunks, &|task, _| {
-            if self.cancelled() {
+            if self.cancelled(work) {
                 return;
             }
             let p = shared.get();
@@ -383,7 +387,7 @@ impl Exec<'_> {
             self.product(product(x.p.cast_const(), x.stride, x.rows, x.cols, w_ih.tiles(), gates, bias));
             let w_hh = self.widened(w_hh, x.rows, Shared(wide));
             for i in 0..x.rows {
-                if self.cancelled() {
+                if self.cancelled(2 * TASK + 16 * hidden) {
                     return;
                 }
                 let t = if direction == Direction::Forward { i } else { x.rows - 1 - i };

@@ -139,7 +139,7 @@ impl Program for CpuProgram {
             cancel: run.cancel,
         };
         for step in &self.plan.steps {
-            if exec.cancelled() {
+            if exec.cancelled(0) {
                 return Err(RunError::Cancelled);
             }
             turn.yield_to_higher();
@@ -151,7 +151,7 @@ impl Program for CpuProgram {
                 times[step.node] += started.elapsed().as_nanos() as u64;
             }
         }
-        if exec.cancelled() {
+        if exec.cancelled(0) {
             return Err(RunError::Cancelled);
         }
         drop(turn);

@@ -10,7 +10,7 @@
 //! phase needs f64 (`source`). All norms and two-way LSTMs span the whole text, so a text is made in one piece; texts
 //! of more than 510 tokens are cut at the best pause ([`Kokoro::synthesize`]).
 //!
-//! The weights are those of the file, 8-bit ones as `(q - zero_point) * scale` in f32 ([`weights`]).
+//! The weights are those of the file, 8-bit ones as such, with scale and zero point ([`weights`]).
 
 mod graph;
 mod source;
@@ -125,8 +125,7 @@ impl Kokoro {
         let merge = derive(&mut tensors)?;
         let graphs = [text()?, prosody()?, audio()?];
         let [text, prosody, audio] = &graphs;
-        // Two sets, one after the other: the decoder's tensors, the larger part, go as soon as they are packed. Those
-        // of the text stay, as tables are read where they lie.
+        // Two sets, one after the other: the decoder's tensors, the larger part, go as soon as they are packed.
         let decoder = |name: &str| name.starts_with("decoder.") || name == graph::INVERSE;
         let [decoder, others] = tensors.partition(decoder);
         let compiled = backend.compile(audio, &backend.weight_set(Arc::new(decoder)))?;
@@ -189,9 +188,17 @@ impl Kokoro {
     ) -> Result<&[f32], ModelError> {
         self.plan(tokens, style, options)?;
         self.find_prosody(style, options)?;
-        let wave = source::waveform(&self.trace.pitch, &self.merge, options.seed);
-        self.trace.source = source::spectrum(&wave);
+        self.find_source(options)?;
         self.sound(style, options)
+    }
+
+    /// The harmonic source of the trace's pitch.
+    fn find_source(&mut self, options: &SpeakOptions<'_>) -> Result<(), ModelError> {
+        let stop = |work: usize| options.cancel.is_some_and(|cancel| cancel.is_cancelled_before(work));
+        let wave = source::waveform(&self.trace.pitch, &self.merge, options.seed, &stop);
+        let spectrum = wave.and_then(|wave| source::spectrum(&wave, &stop));
+        self.trace.source = spectrum.ok_or(RunError::Cancelled)?;
+        Ok(())
     }
 
     /// The first program: what tokens mean and how many frames each sounds.
@@ -298,8 +305,7 @@ impl Kokoro {
             self.find_prosody(style, options)?;
         }
         if trace.source.is_empty() {
-            let wave = source::waveform(&self.trace.pitch, &self.merge, options.seed);
-            self.trace.source = source::spectrum(&wave);
+            self.find_source(options)?;
         }
         self.sound(style, options)
     }
@@ -408,7 +414,7 @@ mod tests {
     #[test]
     fn the_transforms_invert_each_other() {
         let signal: Vec<f64> = (0..600).map(|t| (f64::from(t) * 0.37).sin() * 0.5 + 0.1).collect();
-        let spectrum = source::spectrum(&signal);
+        let spectrum = source::spectrum(&signal, &|_| false).unwrap();
         let inverse = inverse_transform();
         let mut samples = vec![0.0_f32; 600 + FFT];
         for (frame, row) in spectrum.chunks_exact(2 * BINS).enumerate() {

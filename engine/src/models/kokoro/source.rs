@@ -56,8 +56,11 @@ fn normals(seed: u64, count: usize) -> impl Iterator<Item = f64> {
         .take(count)
 }
 
-/// The merged source: 300 samples for each pitch value (in Hz).
-pub(super) fn waveform(pitch_hz: &[f32], merge: &Merge, seed: u64) -> Vec<f64> {
+/// Asks whether to stop, in front of so many operations.
+pub(super) type Stop<'a> = &'a dyn Fn(usize) -> bool;
+
+/// The merged source: 300 samples for each pitch value (in Hz); none when it was stopped.
+pub(super) fn waveform(pitch_hz: &[f32], merge: &Merge, seed: u64, stop: Stop<'_>) -> Option<Vec<f64>> {
     let samples = pitch_hz.len() * PITCH_SAMPLES;
     let mut out = vec![0.0; samples];
     for (h, &weight) in merge.weight.iter().enumerate() {
@@ -79,6 +82,9 @@ pub(super) fn waveform(pitch_hz: &[f32], merge: &Merge, seed: u64) -> Vec<f64> {
             let (mut sin, mut cos) = (TAU * (total + turn / 2.0).fract()).sin_cos();
             let (step_sin, step_cos) = (TAU * turn).sin_cos();
             let from = i * PITCH_SAMPLES - half;
+            if stop(8 * PITCH_SAMPLES) {
+                return None;
+            }
             for s in &mut out[from..from + PITCH_SAMPLES] {
                 *s += level * sin;
                 (sin, cos) = (sin * step_cos + cos * step_sin, cos * step_cos - sin * step_sin);
@@ -90,24 +96,31 @@ pub(super) fn waveform(pitch_hz: &[f32], merge: &Merge, seed: u64) -> Vec<f64> {
     }
     let length = merge.weight.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>().sqrt();
     for (t, (s, normal)) in out.iter_mut().zip(normals(seed, samples)).enumerate() {
+        // A sine, a logarithm and a tangent each.
+        if t % PITCH_SAMPLES == 0 && stop(100 * PITCH_SAMPLES) {
+            return None;
+        }
         let voiced = pitch_hz[t / PITCH_SAMPLES] > VOICED_HZ;
         let (sines, noise) = if voiced { (*s, VOICED_NOISE) } else { (0.0, SINE_LEVEL / 3.0) };
         *s = (sines + noise * length * normal + f64::from(merge.bias)).tanh();
     }
-    out
+    Some(out)
 }
 
-/// Magnitudes and phases `[samples / 5 + 1, 22]` of a signal mirrored at its ends.
-pub(super) fn spectrum(signal: &[f64]) -> Vec<f32> {
+/// Magnitudes and phases `[samples / 5 + 1, 22]` of a signal mirrored at its ends; none when it was stopped.
+pub(super) fn spectrum(signal: &[f64], stop: Stop<'_>) -> Option<Vec<f32>> {
     let n = signal.len() as i64;
     if n <= (FFT / 2) as i64 {
-        return Vec::new();
+        return Some(Vec::new());
     }
     let window = window();
     let turn: [(f64, f64); FFT] = std::array::from_fn(|i| (TAU * i as f64 / FFT as f64).sin_cos());
     let frames = signal.len() / HOP + 1;
     let mut out = Vec::with_capacity(frames * 2 * BINS);
     for frame in 0..frames {
+        if frame % 16 == 0 && stop(16 * BINS * (2 * FFT + 60)) {
+            return None;
+        }
         let first = (frame * HOP) as i64 - (FFT / 2) as i64;
         let x: [f64; FFT] = std::array::from_fn(|i| {
             let at = (first + i as i64).abs();
@@ -131,12 +144,27 @@ pub(super) fn spectrum(signal: &[f64]) -> Vec<f32> {
         }
         out.extend(phases);
     }
-    out
+    Some(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn waveform(pitch_hz: &[f32], merge: &Merge, seed: u64) -> Vec<f64> {
+        super::waveform(pitch_hz, merge, seed, &|_| false).unwrap()
+    }
+
+    fn spectrum(signal: &[f64]) -> Vec<f32> {
+        super::spectrum(signal, &|_| false).unwrap()
+    }
+
+    #[test]
+    fn both_parts_can_be_stopped() {
+        let merge = Merge { weight: [1.0; HARMONICS], bias: 0.0 };
+        assert!(super::waveform(&[200.0; 40], &merge, 0, &|_| true).is_none());
+        assert!(super::spectrum(&[0.5; 600], &|_| true).is_none());
+    }
 
     #[test]
     fn a_steady_pitch_is_a_steady_sine() {
