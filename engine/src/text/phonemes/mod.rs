@@ -6,7 +6,7 @@
 //! several readings are decided by the words around them, and weak words ("the", "to", "that") by the next sound.
 //!
 //! ```text
-//! text ─ tokens ─▶ words and marks ─ tagger ─▶ uses ─ words, right to left ─▶ phonemes ─ chunks ─▶ ≤ 510 tokens
+//! text ─ tokens ─▶ words and marks ─ tagger ─▶ uses ─ words, right to left ─▶ phonemes
 //!                                                      │ user · lexicon · inflect · letters
 //! ```
 //!
@@ -25,7 +25,6 @@
 //! ```
 
 mod alphabet;
-mod chunks;
 mod classes;
 mod homographs;
 mod inflect;
@@ -39,7 +38,6 @@ mod words;
 use std::ops::Range;
 
 pub use alphabet::{Accent, kokoro_letter};
-pub use chunks::Chunk;
 pub use letters::{LetterModel, LetterModelError};
 pub use lexicon::{Entry, Lexicon, LexiconError, Tag};
 pub use user::{UserWordError, UserWordProblem, UserWords, check_phonemes};
