@@ -26,6 +26,9 @@ static BUILT_IN: &[u8] = include_bytes!("letters.bin");
 const MAGIC: &[u8] = b"RPLS";
 /// Longer words are read in pieces: the model saw none longer.
 const MAX_LETTERS: usize = 28;
+/// Pieces of a word that are read: what is longer than any word in any language ends there, so that a page without a
+/// space takes no more time than a sentence.
+const MAX_PIECES: usize = 4;
 const BEAM: usize = 4;
 
 /// Why a model file was refused.
@@ -254,10 +257,12 @@ impl LetterModel {
     }
 
     /// The most likely phonemes of a word, or `None` if no letter of it is known. Case and diacritics do not
-    /// matter; characters that are no letters are passed over; a word of more than 28 letters is read in pieces.
+    /// matter; characters that are no letters are passed over; a word of more than 28 letters is read in pieces, and what is behind its 112th not at all.
     pub fn phonemes(&self, word: &str, accent: Accent) -> Option<String> {
+        let known = |b| self.letters.iter().position(|&l| l == b);
+        let start: String = word.chars().take(2 * MAX_PIECES * MAX_LETTERS).collect();
         let letters: Vec<usize> =
-            fold(word).bytes().filter_map(|b| self.letters.iter().position(|&l| l == b)).collect();
+            fold(&start).bytes().filter_map(known).take(MAX_PIECES * MAX_LETTERS).collect();
         let pieces = letters.len().div_ceil(MAX_LETTERS);
         let mut out = String::new();
         for piece in letters.chunks(letters.len().div_ceil(pieces.max(1)).max(1)) {
@@ -284,6 +289,9 @@ impl LetterModel {
 
     fn piece(&self, letters: &[usize], accent: Accent) -> String {
         let start = vec![0.0; self.writer.hidden];
+        // The model wrote both accents' letters; those of the other one are no choice.
+        let own: Vec<bool> =
+            self.chunks.iter().map(|(text, _)| text.chars().all(|c| accent.has(c))).collect();
         let mut beam = vec![Hypothesis { score: 0.0, chunks: Vec::new(), state: start, stressed: false }];
         for row in self.read(letters, accent) {
             let mut from_row = self.writer.input_bias.clone();
@@ -300,13 +308,19 @@ impl LetterModel {
                 let top = logits.iter().copied().fold(f32::MIN, f32::max);
                 let norm = top + logits.iter().map(|l| (l - top).exp()).sum::<f32>().ln();
                 for (chunk, logit) in logits.iter().enumerate() {
-                    if !(h.stressed && self.chunks[chunk].1) {
+                    if own[chunk] && !(h.stressed && self.chunks[chunk].1) {
                         next.push((h.score + logit - norm, parent, chunk));
                     }
                 }
             }
-            next.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
-            next.truncate(BEAM);
+            let better = |a: &(f32, usize, usize), b: &(f32, usize, usize)| {
+                b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal).then((a.1, a.2).cmp(&(b.1, b.2)))
+            };
+            if next.len() > BEAM {
+                next.select_nth_unstable_by(BEAM, better);
+                next.truncate(BEAM);
+            }
+            next.sort_by(better);
             beam = next
                 .into_iter()
                 .map(|(score, parent, chunk)| {
@@ -379,7 +393,9 @@ mod tests {
         }
         assert_eq!(model.phonemes("42", Accent::American), None);
         let long = "supercalifragilistic".repeat(40);
-        assert!(model.phonemes(&long, Accent::American).unwrap().len() > 400);
+        let said = model.phonemes(&long, Accent::American).unwrap();
+        assert!((80..300).contains(&said.chars().count()), "{said}");
+        assert_eq!(model.phonemes(&long.repeat(100), Accent::American).unwrap(), said);
     }
 
     #[test]

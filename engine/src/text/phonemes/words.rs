@@ -10,6 +10,9 @@ use super::{Source, UserWords};
 /// that without a bound a word made of endings would take time without end.
 const RULES_DEEP: usize = 3;
 
+/// Letters of the longest word that rules take apart: they try every place, which a page without a space has many of.
+const LONGEST: usize = 60;
+
 /// What a word is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
@@ -267,7 +270,10 @@ impl Words<'_> {
 
     /// The same with at most `deeper` further rules inside the word.
     fn inflected_within(&self, lower: &str, asked: Use, deeper: usize) -> Option<Sound> {
-        if !lower.is_ascii() || lower.len() < 4 || !lower.bytes().all(|b| b.is_ascii_lowercase()) {
+        if !lower.is_ascii()
+            || !(4..=LONGEST).contains(&lower.len())
+            || !lower.bytes().all(|b| b.is_ascii_lowercase())
+        {
             return None;
         }
         let accent = self.accent();

@@ -48,6 +48,7 @@ mod roman;
 mod rules;
 mod scan;
 mod scripts;
+mod strings;
 mod symbols;
 #[cfg(test)]
 mod tests;
@@ -113,7 +114,8 @@ impl Speakable {
             self.open.end_paragraph();
         }
         let bare = words.trim_end_matches(['.', ',', '!', '?', '…', ';', ':']);
-        let announcement = bare.starts_with("some ") && bare.ends_with(" text");
+        let announcement =
+            bare == strings::ANNOUNCEMENT || (bare.starts_with("some ") && bare.ends_with(" text"));
         if announcement && bare == self.announced {
             return Vec::new();
         }

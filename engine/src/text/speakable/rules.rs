@@ -4,7 +4,7 @@ use super::output::Output;
 use super::scan::{Kind, Scan, Spoken};
 use super::{
     Locale, abbreviations, acronyms, dates, fractions, idioms, measures, money, numbers, phones, roman,
-    scripts, symbols, times, versions, web,
+    scripts, strings, symbols, times, versions, web,
 };
 
 type Rule = fn(&Scan, usize) -> Option<Spoken>;
@@ -14,6 +14,7 @@ const RULES: &[Rule] = &[
     scripts::rule,
     idioms::rule,
     web::rule,
+    strings::rule,
     phones::rule,
     money::rule,
     dates::rule,
