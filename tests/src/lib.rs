@@ -8,6 +8,7 @@
 //! | [`case`] | a graph with its weights and a script of runs; holding a backend to the reference |
 //! | [`cases`] | the cases of the op suite, for every op of the table |
 //! | [`references`] | stored references of other engines, held to their stamps |
+//! | [`speech`] | the speaker and the recogniser of the product, for tests that listen |
 //! | [`subjects`] | the backends that this machine offers, with what they do not claim |
 
 pub mod broken;
@@ -16,4 +17,5 @@ pub mod cases;
 pub mod compare;
 pub mod random;
 pub mod references;
+pub mod speech;
 pub mod subjects;
