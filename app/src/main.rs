@@ -42,8 +42,10 @@ Exit status:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Answer spoken questions.
+    /// Talk, or have recorded questions answered.
     Talk(commands::talk::TalkArgs),
+    /// List microphones and speakers.
+    Devices,
     /// Speak a text.
     Say(commands::say::SayArgs),
     /// List, fetch, import, check and remove model files.
@@ -62,6 +64,7 @@ impl Command {
     fn run(self) -> Result<()> {
         match self {
             Self::Talk(args) => commands::talk::run(args),
+            Self::Devices => commands::devices::run(),
             Self::Say(args) => commands::say::run(args),
             Self::Models(command) => commands::models::run(command),
             Self::Report(command) => commands::report::run(command),

@@ -156,6 +156,16 @@ fn wrong_paths_and_models_say_what_to_do() {
         assert!(said.contains(words), "{options:?}: {said}");
     }
     assert!(!Path::new("a.wav").exists());
+    // Live, without recordings.
+    for (args, words) in [
+        (&["talk", "--microphone", "no such microphone"][..], "there is no microphone"),
+        (&["talk", "--output", "a.wav"], "--input"),
+        (&["talk", "--silence", "50"], "from 200"),
+    ] {
+        let out = repartee(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(words), "{args:?}: {}", text(&out.stderr));
+    }
     for args in [&["bench", "--repeats", "0"][..], &["bench", "gpt"], &["check", "gpt"], &["say", " "]] {
         assert_eq!(repartee(args).status.code(), Some(2), "{args:?}");
     }

@@ -2,6 +2,8 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod converse;
+pub(crate) mod devices;
 pub(crate) mod models;
 pub(crate) mod report;
 pub(crate) mod say;

@@ -28,7 +28,7 @@ use repartee_models::{Format, Model, Role};
 use crate::usage::WrongUsage;
 
 /// What computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum)]
 pub(crate) enum BackendName {
     /// The best that runs every stage.
     Auto,
@@ -182,8 +182,8 @@ fn no_voice(name: &str) -> Result<anyhow::Error> {
 /// The voice that speaks when none is named.
 pub(crate) const VOICE: &str = "af_heart";
 
-/// What reads replies aloud, in the accent of the (first) voice: names of British ones start with `b`.
-pub(crate) fn narrator(voices: &str, settings: SpeechSettings, backend: &dyn Backend) -> Result<Narrator> {
+/// What finds the sounds of words, in the accent of the (first) voice: names of British ones start with `b`.
+pub(crate) fn phonemizer(voices: &str) -> Result<(Phonemizer, Locale)> {
     let (accent, locale, files) = if voices.starts_with('b') {
         (Accent::British, Locale::EnGb, ["gb_gold.json", "gb_silver.json"])
     } else {
@@ -194,8 +194,14 @@ pub(crate) fn narrator(voices: &str, settings: SpeechSettings, backend: &dyn Bac
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let lexicon = Lexicon::from_json(accent, &read(files[0])?, &read(files[1])?)?;
+    Ok((Phonemizer::new(lexicon)?, locale))
+}
+
+/// What reads replies aloud.
+pub(crate) fn narrator(voices: &str, settings: SpeechSettings, backend: &dyn Backend) -> Result<Narrator> {
+    let (phonemizer, locale) = phonemizer(voices)?;
     let speaker = Speaker::new(kokoro(backend)?, voice(voices)?, settings);
-    Ok(Narrator::new(speaker, Phonemizer::new(lexicon)?, locale))
+    Ok(Narrator::new(speaker, phonemizer, locale))
 }
 
 /// A recording as mono samples at 16 kHz.

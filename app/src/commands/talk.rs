@@ -1,4 +1,5 @@
-//! `repartee talk`: a conversation from recordings, answered in text and, with `--output`, in speech.
+//! `repartee talk`: a conversation with microphone and speaker, or from recordings that are answered in text and, with
+//! `--output`, in speech.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,18 +26,21 @@ use repartee_engine::turn::history::{History, Trimmed};
 use repartee_engine::turn::message::Exchange;
 
 use super::setup::{self, BackendName};
+use crate::live::Settings;
 use crate::output::{self, Output};
 use crate::usage::within;
 
-/// Answers spoken questions from WAV files. Several files are one conversation.
+/// Talks with you: listens to the microphone and answers aloud. With `--input`, answers recorded questions instead.
 #[derive(Debug, Args)]
 pub(crate) struct TalkArgs {
-    /// A recorded question; give the option again for the next turn.
-    #[arg(long, required = true, value_name = "WAV")]
+    /// A recorded question; give the option again for the next turn. Several files are one conversation.
+    #[arg(long, value_name = "WAV")]
     input: Vec<PathBuf>,
     /// Take the samples in at the speed they were spoken, as from a microphone.
-    #[arg(long)]
+    #[arg(long, requires = "input")]
     realtime: bool,
+    #[command(flatten)]
+    live: LiveArgs,
     /// What computes.
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     backend: BackendName,
@@ -64,8 +68,8 @@ pub(crate) struct TalkArgs {
     /// Equal seeds give equal replies.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Speak the replies into this file.
-    #[arg(long, value_name = "WAV")]
+    /// Speak the replies to recordings into this file.
+    #[arg(long, value_name = "WAV", requires = "input")]
     output: Option<PathBuf>,
     /// Who speaks, as for `repartee say`.
     #[arg(long, default_value = setup::VOICE)]
@@ -76,6 +80,26 @@ pub(crate) struct TalkArgs {
     /// Most tokens of a reply.
     #[arg(long, default_value_t = 200, value_parser = within(1..=100_000_usize))]
     max_tokens: usize,
+}
+
+/// What only a live conversation has.
+#[derive(Debug, Args)]
+pub(crate) struct LiveArgs {
+    /// Microphone, by its name or id (`repartee devices`); else the system's default.
+    #[arg(long, value_name = "NAME", conflicts_with = "input")]
+    pub(super) microphone: Option<String>,
+    /// Speaker, by its name or id; else the system's default.
+    #[arg(long, value_name = "NAME", conflicts_with = "input")]
+    pub(super) speaker: Option<String>,
+    /// The speaker cannot be heard by the microphone: leave the echo canceller off.
+    #[arg(long, conflicts_with = "input")]
+    pub(super) headphones: bool,
+    /// Milliseconds of silence after which you have finished.
+    #[arg(long, default_value_t = 500, value_parser = within(200..=3_000_u64), value_name = "MS")]
+    pub(super) silence: u64,
+    /// End after so many answers; else Ctrl-C ends.
+    #[arg(long, conflicts_with = "input", value_name = "N")]
+    pub(super) turns: Option<usize>,
 }
 
 /// Silence fed behind a recording so that the end of the turn is heard: longer than any end-of-turn wait.
@@ -107,7 +131,7 @@ fn settle(pieces: &mut Vec<Piece>, piece: Piece) {
 }
 
 /// What the assistant is told: how to answer, and the time, which a small model would otherwise invent.
-fn instructions(now: &jiff::ZonedDateTime) -> String {
+pub(crate) fn instructions(now: &jiff::ZonedDateTime) -> String {
     format!("{SYSTEM_PROMPT} It is {}.", now.strftime("%A, %B %-d, %Y, %-I:%M %p"))
 }
 
@@ -115,6 +139,9 @@ fn instructions(now: &jiff::ZonedDateTime) -> String {
 pub(crate) fn run(args: TalkArgs) -> Result<()> {
     // Paths and names first: a wrong one should not cost the loading of the models.
     args.check()?;
+    if args.input.is_empty() {
+        return super::converse::run(args.settings(), &args.live, args.report.as_deref());
+    }
     let mut recordings = Vec::new();
     for path in &args.input {
         recordings.push(setup::read_16k(path)?);
@@ -188,7 +215,28 @@ impl TalkArgs {
         let outputs =
             named.into_iter().filter_map(|(option, path)| Some(Output { option, path: path.as_deref()? }));
         output::check(&inputs, &outputs.collect::<Vec<_>>())?;
-        setup::check_names(&self.stt, &self.llm, self.output.as_ref().map(|_| self.voice.as_str()))
+        let speaks = self.output.is_some() || self.input.is_empty();
+        setup::check_names(&self.stt, &self.llm, speaks.then_some(self.voice.as_str()))
+    }
+
+    /// The same for a live conversation.
+    fn settings(&self) -> Settings {
+        Settings {
+            stt: self.stt.clone(),
+            llm: self.llm.clone(),
+            voice: self.voice.clone(),
+            speed: self.speed,
+            language: self.language.clone(),
+            instructions: self.system.clone(),
+            context: self.context,
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            seed: self.seed,
+            backends: [self.backend; 3],
+            end_of_turn: Duration::from_millis(self.live.silence),
+            headphones: self.live.headphones,
+            ..Settings::default()
+        }
     }
 }
 

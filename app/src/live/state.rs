@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use repartee_engine::turn::Speculation;
+use repartee_engine::models::kokoro;
+use repartee_engine::stages::speak::SpeechSettings;
 use repartee_engine::turn::message::Stage;
 use repartee_engine::turn::pipeline::{self, Key, Listening, Readiness};
+use repartee_engine::turn::{Samples, Speculation, TurnConfig};
 
 use crate::commands::setup::BackendName;
 
@@ -33,6 +35,33 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
 }
 
+impl Setup {
+    /// Nothing is loaded or open yet.
+    pub(super) fn of(settings: &Settings) -> Self {
+        let stages = [Stage::Transcribe, Stage::Reply, Stage::Speak].map(|stage| StageInfo {
+            stage,
+            model: settings.model(stage).into(),
+            backend: String::new(),
+            readiness: Readiness::Loading,
+        });
+        Self { stages: stages.into(), input: None, output: None, settings: settings.clone() }
+    }
+
+    pub(super) fn set_stage(&mut self, stage: Stage, backend: String, readiness: Readiness) {
+        for info in self.stages.iter_mut().filter(|info| info.stage == stage) {
+            info.backend = backend.clone();
+            info.readiness = readiness.clone();
+        }
+    }
+
+    pub(super) fn set_settings(&mut self, settings: &Settings) {
+        for info in &mut self.stages {
+            info.model = settings.model(info.stage).into();
+        }
+        self.settings = settings.clone();
+    }
+}
+
 /// A stage and what runs it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StageInfo {
@@ -47,14 +76,7 @@ pub(crate) struct StageInfo {
 }
 
 /// Which device to use.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum DeviceChoice {
-    /// The system's default, also when that changes.
-    #[default]
-    Default,
-    /// The one with this id.
-    Device(String),
-}
+pub(crate) use repartee_audio::devices::Choice as DeviceChoice;
 
 /// Everything that can be set, with the defaults of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,8 +141,55 @@ impl Default for Settings {
     }
 }
 
+/// Silences after which a turn may be set to end: less cuts people off, more is no conversation.
+pub(crate) const END_OF_TURN: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(200)..=Duration::from_millis(3_000);
+
+impl Settings {
+    /// With what lies outside its range brought into it.
+    pub(super) fn within_limits(mut self) -> Self {
+        self.end_of_turn = self.end_of_turn.clamp(*END_OF_TURN.start(), *END_OF_TURN.end());
+        let speed = if self.speed.is_finite() { self.speed } else { 1.0 };
+        self.speed = speed.clamp(*kokoro::SPEEDS.start(), *kokoro::SPEEDS.end());
+        self.context = self.context.clamp(256, 1 << 20);
+        self.max_tokens = self.max_tokens.clamp(1, self.context);
+        self
+    }
+
+    /// The model of a stage.
+    pub(crate) fn model(&self, stage: Stage) -> &str {
+        match stage {
+            Stage::Transcribe => &self.stt,
+            Stage::Reply => &self.llm,
+            Stage::Speak => "kokoro-82m",
+        }
+    }
+
+    /// How turns are taken.
+    pub(crate) fn turns(&self) -> TurnConfig {
+        let mut turns = TurnConfig { speculation: self.speculation, ..TurnConfig::default() };
+        let ms = u64::try_from(self.end_of_turn.as_millis()).unwrap_or(u64::MAX);
+        turns.endpoint.hangover = Samples::from_ms(ms);
+        turns
+    }
+
+    /// How the voice speaks.
+    pub(super) fn speech(&self) -> SpeechSettings {
+        SpeechSettings { speed: self.speed, seed: self.seed }
+    }
+
+    /// What the assistant is told about itself.
+    pub(super) fn system_prompt(&self) -> String {
+        match &self.instructions {
+            Some(text) => text.clone(),
+            None => crate::commands::talk::instructions(&jiff::ZonedDateTime::now()),
+        }
+    }
+}
+
 /// What a front end may ask for. None of it waits.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(dead_code, reason = "the terminal has no keys and no settings to change")]
 pub(crate) enum Command {
     /// Answer a text as if it had been spoken.
     Type(String),

@@ -22,6 +22,7 @@ pub(crate) fn run(consent: Consent, args: &[OsString]) -> Result<ExitCode> {
     let mut steps = Steps::default();
     let missing = system::provide(&NEEDS, "The program needs more of the system", consent)?;
     anyhow::ensure!(missing.is_empty(), "the program can't run without what is named above");
+    system::provide_for_build(consent)?;
     steps.step("dependencies", workspace::fetch_dependencies)?;
     steps.step("build", || {
         let mut build = workspace::cargo(&["build", "--release", "--package", "repartee"]);

@@ -1,0 +1,186 @@
+//! The thread that puts settings in force and watches the devices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use anyhow::Result;
+use repartee_audio::Direction;
+use repartee_audio::devices::{Keeper, Notice};
+use repartee_engine::turn::history::History;
+use repartee_engine::turn::message::Stage;
+use repartee_engine::turn::pipeline::{Command, CommandSender, NoticeKind, Readiness, Signal};
+
+use super::models::{Load, Loader, What};
+use super::{Settings, Shared, sound};
+
+/// What the front end wants.
+pub(super) enum Order {
+    Set(Box<Settings>),
+    Clear,
+}
+
+/// How often the devices are looked at: what happens to them is told in less than two blinks.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(super) struct Caretaker {
+    keeper: Keeper,
+    has_speaker: Arc<AtomicBool>,
+    conversation: CommandSender,
+    shared: Arc<Shared>,
+    loader: Sender<Load>,
+    settings: Settings,
+}
+
+impl Caretaker {
+    /// Asks for all models; they are loaded in a thread of their own.
+    pub(super) fn new(
+        keeper: Keeper,
+        has_speaker: Arc<AtomicBool>,
+        conversation: CommandSender,
+        shared: Arc<Shared>,
+        settings: Settings,
+    ) -> Result<Self> {
+        let (loader, requests) = channel();
+        let worker = Loader::new(conversation.clone(), shared.clone());
+        // It ends with the caretaker; nobody waits for a model that is being loaded.
+        Builder::new().name("loader".into()).spawn(move || worker.run(&requests))?;
+        let caretaker = Self { keeper, has_speaker, conversation, shared, loader, settings };
+        for what in [What::Recogniser, What::Writer, What::Speech] {
+            caretaker.load(what);
+        }
+        Ok(caretaker)
+    }
+
+    fn load(&self, what: What) {
+        // The loader ends with this thread only.
+        let _ = self.loader.send(Load { what, settings: self.settings.clone() });
+    }
+
+    /// Looks after everything until nobody can give orders any more.
+    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            match orders.recv_timeout(LOOK) {
+                Ok(Order::Set(settings)) => self.set(settings.within_limits()),
+                Ok(Order::Clear) => {
+                    let history = History::new(&self.settings.system_prompt());
+                    self.conversation.send(Command::SetHistory(history));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let notices: Vec<Notice> = self.keeper.notices().collect();
+            notices.iter().for_each(|notice| self.tell(notice));
+            let status = self.keeper.status();
+            let name = |side: &repartee_audio::devices::SideStatus| {
+                side.device.as_ref().map(|device| device.name.clone())
+            };
+            let (input, output) = (name(&status.input), name(&status.output));
+            self.shared.change(|setup| (setup.input, setup.output) = (input, output));
+        }
+    }
+
+    fn tell(&self, notice: &Notice) {
+        let signal = match notice {
+            Notice::Started { direction: Direction::Input, .. } | Notice::SignalBack => Some(Signal::Present),
+            Notice::Missing { direction: Direction::Input, .. } => Some(Signal::NoDevice),
+            Notice::NoSignal { .. } => Some(Signal::Zeros),
+            Notice::Started { direction: Direction::Output, .. } => {
+                self.has_speaker.store(true, Ordering::Release);
+                None
+            }
+            Notice::Missing { direction: Direction::Output, .. } => {
+                self.has_speaker.store(false, Ordering::Release);
+                None
+            }
+            _ => None,
+        };
+        if let Some(signal) = signal {
+            self.conversation.send(Command::Signal(signal));
+        }
+        tracing::info!(%notice, "sound");
+        // What is in use stands in the snapshot.
+        if !matches!(notice, Notice::Started { .. } | Notice::SignalBack) {
+            self.conversation.send(Command::Tell(NoticeKind::Sound, notice.to_string().into()));
+        }
+    }
+
+    /// Puts settings in force, as far as they differ.
+    fn set(&mut self, new: Settings) {
+        let old = std::mem::replace(&mut self.settings, new);
+        let new = self.settings.clone();
+        if (new.turns(), new.listening) != (old.turns(), old.listening) {
+            self.conversation.send(Command::SetTurns(new.turns()));
+            self.conversation.send(Command::Listen(new.listening));
+        }
+        if new.instructions != old.instructions {
+            self.conversation.send(Command::SetInstructions(new.system_prompt().into()));
+        }
+        if new.input != old.input {
+            self.keeper.choose(Direction::Input, new.input.clone());
+        }
+        if new.output != old.output {
+            self.keeper.choose(Direction::Output, new.output.clone());
+        }
+        if new.headphones != old.headphones {
+            self.keeper.set_echo(sound::echo(&new));
+        }
+        for (what, stage) in new.reloads(&old) {
+            if what != What::Style {
+                self.conversation.send(Command::Await(stage));
+                self.shared.change(|setup| setup.set_stage(stage, String::new(), Readiness::Loading));
+            }
+            self.load(what);
+        }
+        self.shared.change(|setup| setup.set_settings(&new));
+    }
+}
+
+impl Settings {
+    /// What has to be loaded anew when these come after `old`.
+    fn reloads(&self, old: &Self) -> Vec<(What, Stage)> {
+        let recogniser =
+            (&self.stt, &self.language, self.backends[0]) != (&old.stt, &old.language, old.backends[0]);
+        let writer = |s: &Self| {
+            (s.llm.clone(), s.context, s.max_tokens, s.temperature.to_bits(), s.seed, s.backends[1])
+        };
+        let style = |s: &Self| (s.voice.clone(), s.speed.to_bits());
+        let speech = match (self.backends[2] == old.backends[2], style(self) == style(old)) {
+            (false, _) => Some(What::Speech),
+            (true, false) => Some(What::Style),
+            (true, true) => None,
+        };
+        let recogniser = recogniser.then_some((What::Recogniser, Stage::Transcribe));
+        let writer = (writer(self) != writer(old)).then_some((What::Writer, Stage::Reply));
+        recogniser.into_iter().chain(writer).chain(speech.map(|what| (what, Stage::Speak))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::setup::BackendName;
+
+    #[test]
+    fn only_what_differs_is_loaded_anew() {
+        let old = Settings::default();
+        let reloads = |change: fn(&mut Settings)| {
+            let mut new = old.clone();
+            change(&mut new);
+            new.reloads(&old).into_iter().map(|(_, stage)| stage).collect::<Vec<_>>()
+        };
+        assert_eq!(reloads(|_| {}), []);
+        assert_eq!(reloads(|s| s.headphones = true), []);
+        assert_eq!(reloads(|s| s.stt = "whisper-tiny.en".into()), [Stage::Transcribe]);
+        assert_eq!(reloads(|s| s.temperature = 0.5), [Stage::Reply]);
+        assert_eq!(
+            reloads(|s| s.backends = [BackendName::Cpu; 3]),
+            [Stage::Transcribe, Stage::Reply, Stage::Speak]
+        );
+        let mut faster = old.clone();
+        faster.speed = 1.2;
+        assert!(faster.reloads(&old)[..] == [(What::Style, Stage::Speak)], "the model stays");
+    }
+}
