@@ -43,7 +43,7 @@ Exit status:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Talk, or have recorded questions answered.
-    Talk(commands::talk::TalkArgs),
+    Talk(Box<commands::talk::TalkArgs>),
     /// List microphones and speakers.
     Devices,
     /// Speak a text.
@@ -63,7 +63,7 @@ enum Command {
 impl Command {
     fn run(self) -> Result<()> {
         match self {
-            Self::Talk(args) => commands::talk::run(args),
+            Self::Talk(args) => commands::talk::run(*args),
             Self::Devices => commands::devices::run(),
             Self::Say(args) => commands::say::run(args),
             Self::Models(command) => commands::models::run(command),

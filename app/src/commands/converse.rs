@@ -262,8 +262,8 @@ mod tests {
     use repartee_engine::turn::pipeline::{self, Entry, Notice, NoticeKind};
 
     fn shown(change: impl FnOnce(&mut pipeline::Snapshot)) -> Snapshot {
-        let mut conversation = pipeline::Snapshot::default();
-        conversation.readiness = [const { Readiness::Ready }; 3];
+        let readiness = [const { Readiness::Ready }; 3];
+        let mut conversation = pipeline::Snapshot { readiness, ..pipeline::Snapshot::default() };
         change(&mut conversation);
         Snapshot { revision: 1, conversation: Arc::new(conversation), setup: Arc::default() }
     }

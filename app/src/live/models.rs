@@ -1,5 +1,6 @@
 //! Loads models, one at a time, while the conversation goes on.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, RecvError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -146,11 +147,10 @@ impl Loader {
     }
 
     fn backend(&mut self, name: BackendName) -> Result<&dyn Backend> {
-        if !self.backends.contains_key(&name) {
-            let backend = setup::backend(name)?;
-            self.backends.insert(name, backend);
-        }
-        Ok(self.backends[&name].as_ref())
+        Ok(match self.backends.entry(name) {
+            Entry::Occupied(entry) => &**entry.into_mut(),
+            Entry::Vacant(entry) => &**entry.insert(setup::backend(name)?),
+        })
     }
 
     fn recogniser(&mut self, settings: &Settings) -> Result<(Model, String)> {

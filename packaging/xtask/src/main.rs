@@ -1,4 +1,4 @@
-//! Set-up, tests and checks of the workspace: `cargo xtask talk | test | check`.
+//! Set-up, tests and checks of the workspace: `cargo xtask talk | test | check | voice-to-voice`.
 //!
 //! **Why.** One command each for those who want to talk, to test, and to change something, with no set-up
 //! before it: what is missing is installed after asking, or named with the command that installs it.
@@ -24,9 +24,11 @@ mod system;
 mod talk;
 mod test;
 mod tidy;
+mod voice;
 mod workspace;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -62,6 +64,20 @@ enum Task {
         #[command(flatten)]
         consent: ConsentArgs,
     },
+    /// Measure how long a person waits for an answer, with a virtual microphone and a virtual speaker.
+    VoiceToVoice {
+        #[command(flatten)]
+        consent: ConsentArgs,
+        /// Folder with recorded questions (WAV); without it, the program speaks twenty.
+        #[arg(long, value_name = "FOLDER")]
+        questions: Option<PathBuf>,
+        /// Where the latency report goes.
+        #[arg(long, value_name = "FILE", default_value = "voice-to-voice.json")]
+        report: PathBuf,
+        /// What the program is started with besides, e.g. `--stt whisper-tiny.en`.
+        #[arg(last = true, value_name = "ARGS")]
+        args: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -92,6 +108,9 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Talk { consent, args } => talk::run(consent.consent(), &args),
         Task::Test { consent } => test::run(consent.consent()).map(|()| ExitCode::SUCCESS),
         Task::Check { consent } => check::run(consent.consent()).map(|()| ExitCode::SUCCESS),
+        Task::VoiceToVoice { consent, questions, report, args } => {
+            voice::run(consent.consent(), questions, &report, &args).map(|()| ExitCode::SUCCESS)
+        }
     }
 }
 
