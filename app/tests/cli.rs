@@ -40,9 +40,9 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
-fn a_failure_ends_with_1_and_one_paragraph() {
+fn a_failure_ends_with_its_status_and_one_paragraph() {
     let (code, out, err) = run(&["models", "remove", "no-such-model"]);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.starts_with("error: "), "{err}");
     assert_eq!(err.trim_end().lines().count(), 1, "{err}");
     assert!(err.contains("no-such-model"), "{err}");
