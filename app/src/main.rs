@@ -8,14 +8,17 @@ mod check;
 mod commands;
 mod live;
 mod output;
+mod printing;
 mod usage;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+
+use crate::printing::note;
 
 /// Talk with your computer: it listens, understands and answers on your own machine.
 ///
@@ -75,10 +78,11 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    end_quietly_without_reader();
     let Cli { command, verbose } = Cli::parse();
     start_log(verbose);
-    match command.run() {
+    let done = command.run();
+    let printed = printing::finish().context("cannot write to standard output");
+    match done.and(printed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error),
@@ -86,9 +90,8 @@ fn main() -> ExitCode {
 }
 
 /// Says what went wrong and why; traces are for panics.
-#[expect(clippy::print_stderr, reason = "this is where the commands' errors end")]
 fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {}", message(error));
+    note!("error: {}", message(error));
     if is_wrong_usage(error) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -113,13 +116,22 @@ fn is_wrong_usage(error: &anyhow::Error) -> bool {
 /// Sends the log to stderr. `RUST_LOG` counts unless the command line says otherwise.
 fn start_log(verbose: u8) {
     let filter = match verbose {
-        0 => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(0))),
+        0 => match std::env::var(EnvFilter::DEFAULT_ENV).map(EnvFilter::try_new) {
+            Ok(Ok(filter)) => filter,
+            Ok(Err(error)) => {
+                note!("warning: {} is not used: {error}", EnvFilter::DEFAULT_ENV);
+                EnvFilter::new(directives(0))
+            }
+            Err(_) => EnvFilter::new(directives(0)),
+        },
         verbose => EnvFilter::new(directives(verbose)),
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
+        // Where the log can't be written, that can't be said either.
+        .log_internal_errors(false)
         .init();
 }
 
@@ -130,18 +142,6 @@ fn directives(verbose: u8) -> &'static str {
         1 => "warn,repartee=info",
         2 => "warn,repartee=debug",
         _ => "info,repartee=trace",
-    }
-}
-
-/// Lets a write to a pipe without a reader (`repartee models list | head`) end the program as it ends other
-/// Unix tools; Rust's run-time makes it an error, at which `println!` panics.
-///
-/// For the headless commands only: sound and display libraries write to sockets that may close.
-fn end_quietly_without_reader() {
-    #[cfg(unix)]
-    // SAFETY: no other thread runs yet, and the default action is always a valid disposition.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     }
 }
 
@@ -180,7 +180,6 @@ mod tests {
 
     #[test]
     fn causes_are_said_once() {
-        use anyhow::Context;
         let cause = io::Error::from(io::ErrorKind::NotFound);
         let source = repartee_audio::AudioError::Read { path: "a.wav".into(), source: cause };
         let error = Err::<(), _>(source).context("the question").unwrap_err();
@@ -191,7 +190,6 @@ mod tests {
 
     #[test]
     fn only_a_missing_reader_is_no_failure() {
-        use anyhow::Context;
         let error = |kind: io::ErrorKind| {
             Err::<(), _>(io::Error::from(kind)).context("writing the table").unwrap_err()
         };

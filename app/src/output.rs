@@ -59,6 +59,18 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a name for a WAV file that every program would take for another format.
+///
+/// # Errors
+/// [`WrongUsage`].
+pub(crate) fn check_sound(path: &Path) -> Result<()> {
+    let end = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    if ["mp3", "ogg", "opus", "flac", "m4a", "aac", "wma", "aiff", "json", "txt"].contains(&end.as_str()) {
+        return Err(WrongUsage::error(format!("{}: sound is written as WAV; name it .wav", path.display())));
+    }
+    Ok(())
+}
+
 /// Writes `text` to `path`: under a temporary name in the same folder, then renamed. A link stays; the file that it
 /// names is replaced.
 ///
@@ -66,8 +78,9 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
 /// What the system says, with the path.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     let write = || -> std::io::Result<()> {
-        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if std::fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+        let target = identity(path).map_err(Error::other)?;
+        let old = std::fs::metadata(&target).ok();
+        if old.as_ref().is_some_and(|old| !old.is_file()) {
             return Err(Error::other("a folder or a device stands there"));
         }
         let mut builder = tempfile::Builder::new();
@@ -79,7 +92,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
             .prefix(".repartee-")
             .tempfile_in(folder_of(&target))
             .map_err(|error| Error::from(error.kind()))?;
-        file.write_all(text.as_bytes())?;
+        file.as_file_mut().write_all(text.as_bytes())?;
+        // Who may read the old file may read the new one, and nobody else.
+        if let Some(old) = old {
+            file.as_file().set_permissions(old.permissions())?;
+        }
         file.as_file().sync_all()?;
         file.persist(&target).map_err(|error| error.error)?;
         Ok(())
@@ -96,6 +113,10 @@ fn folder_of(path: &Path) -> &Path {
 fn identity(path: &Path) -> Result<PathBuf> {
     if let Ok(found) = std::fs::canonicalize(path) {
         return Ok(found);
+    }
+    // A link to what is not there yet means that.
+    if let Ok(target) = std::fs::read_link(path) {
+        return Ok(folder_of(path).join(target));
     }
     let name = path.file_name().ok_or_else(|| WrongUsage::error(format!("{:?} names no file", path)))?;
     let folder = folder_of(path);
@@ -154,6 +175,16 @@ mod tests {
         write(&at("link"), "new").expect("a file");
         assert_eq!(std::fs::read_to_string(at("target")).expect("a file"), "new");
         assert!(at("link").is_symlink());
+        std::os::unix::fs::symlink("fresh", at("dangling")).expect("a link");
+        write(&at("dangling"), "new").expect("a file");
+        assert!(at("dangling").is_symlink() && at("fresh").is_file());
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(at("fresh"), private).expect("a private file");
+        write(&at("fresh"), "newer").expect("a file");
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &std::fs::metadata(at("fresh")).expect("a file").permissions(),
+        );
+        assert_eq!(mode & 0o777, 0o600);
         let error = format!("{:#}", write(&at("none/file"), "").expect_err("there is no such folder"));
         assert!(error.contains("none/file") && !error.contains(".repartee-"), "{error}");
     }

@@ -96,6 +96,15 @@ fn a_text_is_spoken_and_understood() {
     let heard = heard.to_lowercase();
     assert!(heard.contains("hello there") && heard.contains("the answer is"), "{heard}");
     assert!(heard.contains("42") || heard.contains("forty"), "{heard}");
+    // Nobody reads what is printed: the sound is written all the same.
+    let unread = folder.path().join("unread.wav");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_repartee"))
+        .args(["say", "Hi.", "--output", unread.to_str().expect("a readable path")])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    assert!(child.wait().expect("it ends").success() && unread.exists());
     let wrong = repartee(&["say", "Hi.", "--voice", "no_such_voice", "--output", path]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("no_such_voice"), "{}", text(&wrong.stderr));
@@ -118,6 +127,7 @@ fn silence_is_no_turn() {
     let path = path.to_str().expect("a readable path");
     let out = succeeds(&["talk", "--stt", "whisper-tiny.en", "--llm", "smollm2-135m", "--input", path]);
     assert!(out.contains("no speech was heard") && !out.contains("you:"), "{out}");
+    assert!(out.contains("0 turns, 0 cancelled"), "{out}");
 }
 
 #[test]
@@ -140,6 +150,7 @@ fn wrong_paths_and_models_say_what_to_do() {
         (&["--report", "no-such-folder/r.json"], "no-such-folder"),
         (&["--report", env!("CARGO_MANIFEST_DIR")], "folder"),
         (&["--output", "a.wav", "--voice", ""], "af_heart"),
+        (&["--output", "a.mp3"], ".wav"),
         (&["--output", "a.wav", "--voice", "af_heart:x"], "weight"),
         (&["--output", "a.wav", "--voice", "af_heart:0"], "above 0"),
         (&["--speed", "9"], "from 0.25"),
@@ -166,8 +177,35 @@ fn wrong_paths_and_models_say_what_to_do() {
         assert_eq!(out.status.code(), Some(2), "{args:?}");
         assert!(text(&out.stderr).contains(words), "{args:?}: {}", text(&out.stderr));
     }
-    for args in [&["bench", "--repeats", "0"][..], &["bench", "gpt"], &["check", "gpt"], &["say", " "]] {
+    for args in [
+        &["bench", "--repeats", "0"][..],
+        &["bench", "gpt"],
+        &["check", "gpt"],
+        &["say", " "],
+        &["say", "🙂", "--output", "a.wav"],
+    ] {
         assert_eq!(repartee(args).status.code(), Some(2), "{args:?}");
     }
     assert_eq!(repartee(&["models", "remove", "gpt"]).status.code(), Some(2));
+    let empty = tempfile::tempdir().expect("a folder");
+    let out = Command::new(env!("CARGO_BIN_EXE_repartee"))
+        .args(["say", "Hi.", "--output", "a.wav"])
+        .env("REPARTEE_CACHE", empty.path())
+        .output()
+        .expect("the program starts");
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(said.contains("models fetch kokoro-82m kokoro-voices misaki-en"), "{said}");
+    #[cfg(target_os = "linux")]
+    {
+        let full =
+            std::fs::File::options().write(true).open("/dev/full").expect("the device that is always full");
+        let out = Command::new(env!("CARGO_BIN_EXE_repartee"))
+            .args(["models", "verify", "silero-vad-v6"])
+            .stdout(full)
+            .output()
+            .expect("the program starts");
+        assert_eq!(out.status.code(), Some(1));
+        assert!(text(&out.stderr).contains("standard output"), "{}", text(&out.stderr));
+    }
 }

@@ -420,6 +420,10 @@ pub fn write(path: &Path, samples: &[f32], rate_hz: u32, format: Format) -> Resu
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.prefix(".wav-").tempfile_in(folder).map_err(failed)?;
     encode(BufWriter::new(file.as_file_mut()), samples, rate_hz, format).map_err(failed)?;
+    // Who may read the old file may read the new one, and nobody else.
+    if let Ok(old) = std::fs::metadata(&target) {
+        file.as_file().set_permissions(old.permissions()).map_err(failed)?;
+    }
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&target).map_err(|e| failed(e.error))?;
     Ok(())
@@ -431,7 +435,11 @@ fn replaceable(path: &Path) -> Result<PathBuf, std::io::Error> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => std::fs::canonicalize(path),
         Ok(_) => Err(std::io::Error::other("a folder or a device stands there; choose another name")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(path.to_path_buf()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(match std::fs::read_link(path) {
+            // A link to what is not there yet means that.
+            Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => path.to_path_buf(),
+        }),
         Err(error) => Err(error),
     }
 }

@@ -39,6 +39,18 @@ pub enum Error {
         /// The names that there are.
         known: String,
     },
+    /// The file in the cache is not what it was when it came.
+    #[error("{source}; run `repartee models fetch {model}{flag}`, which brings `{file}` anew", flag = if *hub { " --hub" } else { "" })]
+    Damaged {
+        /// The model.
+        model: String,
+        /// The file.
+        file: String,
+        /// Whether the model needs the flag for hub models.
+        hub: bool,
+        /// [`Error::WrongHash`] or [`Error::WrongSize`].
+        source: Box<Error>,
+    },
     /// The file has not been fetched yet.
     #[error("`{file}` of model `{model}` is not in the cache: run `repartee models fetch {model}{flag}`", flag = if *hub { " --hub" } else { "" })]
     NotInCache {

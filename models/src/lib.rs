@@ -58,7 +58,7 @@ pub use store::{FileCheck, FileState, ModelState, Store};
 ///
 /// # Errors
 /// [`Error::UnknownModel`], [`Error::UnknownFile`], [`Error::NotInCache`] (its text names the command that
-/// fetches it), [`Error::WrongHash`] or [`Error::WrongSize`] if the file was changed since, or what
+/// fetches it), [`Error::Damaged`] if the file was changed since, or what
 /// [`Store::open`] says.
 pub fn resolve(model: &str, file: &str) -> Result<PathBuf> {
     Store::open()?.resolve(model, file)

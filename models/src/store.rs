@@ -80,8 +80,8 @@ impl Store {
     /// computed first.
     ///
     /// # Errors
-    /// [`Error::UnknownModel`], [`Error::UnknownFile`], [`Error::NotInCache`], or [`Error::WrongHash`] and
-    /// [`Error::WrongSize`] if it was changed since.
+    /// [`Error::UnknownModel`], [`Error::UnknownFile`], [`Error::NotInCache`], or [`Error::Damaged`] if it was
+    /// changed since.
     pub fn resolve(&self, model: &str, file: &str) -> Result<PathBuf> {
         let model = self.catalogue.model(model)?;
         self.resolve_file(model, model.file(file)?)
@@ -104,8 +104,14 @@ impl Store {
 
     fn resolve_file(&self, model: &Model, file: &ModelFile) -> Result<PathBuf> {
         let content = self.content(model, file).ok_or_else(|| not_in_cache(model, file))?;
-        if !self.cache.check_blob(&content, &CancelToken::new())? {
-            return Err(not_in_cache(model, file));
+        match self.cache.check_blob(&content, &CancelToken::new()) {
+            Ok(true) => {}
+            Ok(false) => return Err(not_in_cache(model, file)),
+            Err(source @ (Error::WrongHash { .. } | Error::WrongSize { .. })) => {
+                let (file, source) = (file.name.clone(), Box::new(source));
+                return Err(Error::Damaged { model: model.name.clone(), file, hub: model.hub, source });
+            }
+            Err(error) => return Err(error),
         }
         // In a cache that can't be written the blob itself serves, under its hash.
         Ok(self

@@ -14,6 +14,7 @@ use repartee_engine::models::silero::CHUNK_SAMPLES;
 use repartee_engine::models::whisper::{DecodeOptions, FULL_SAMPLES, Whisper, short_context};
 
 use super::setup::{self, BackendName};
+use crate::printing::out;
 use crate::usage::{WrongUsage, within};
 
 /// Times the models, and with `--ops` every op of them.
@@ -55,7 +56,6 @@ fn ms(d: Duration) -> f64 {
     d.as_secs_f64() * 1e3
 }
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: BenchArgs) -> Result<()> {
     let backend = setup::backend(args.backend)?;
     let names: Vec<String> =
@@ -66,7 +66,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     }
     let cpu = Cpu::new(Default::default());
     let (read, multiply) = cpu.measure();
-    println!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
+    out!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
     for name in &names {
         let lines = match name.as_str() {
             "silero-vad-v6" => silero(&args)?,
@@ -75,7 +75,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
             "kokoro-82m" => kokoro(&args, backend.as_ref())?,
             other => anyhow::bail!("{other} cannot be timed; known: {}", MODELS.join(", ")),
         };
-        lines.iter().for_each(|line| println!("{line}"));
+        lines.iter().for_each(|line| out!("{line}"));
     }
     Ok(())
 }

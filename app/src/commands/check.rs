@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::setup::{self, BackendName};
 use crate::check::{MODELS, check, table};
+use crate::printing::out;
 use crate::usage::WrongUsage;
 
 /// Compares each model with its stored reference.
@@ -17,7 +18,6 @@ pub(crate) struct CheckArgs {
     backend: BackendName,
 }
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: CheckArgs) -> Result<()> {
     let names = if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models };
     if let Some(wrong) = names.iter().find(|name| !MODELS.contains(&name.as_str())) {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<()> {
     let mut misses = 0;
     for name in &names {
         let rows = check(name, backend.as_ref())?;
-        print!("{}", table(&rows));
+        out!("{}", table(&rows).trim_end());
         misses += rows.iter().filter(|r| !r.passes()).count();
     }
     anyhow::ensure!(misses == 0, "{misses} comparisons miss their limits");

@@ -5,7 +5,7 @@
 //! empty line stops the reply.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,19 +23,13 @@ use super::setup;
 use super::talk::LiveArgs;
 use crate::live::{Command, DeviceChoice, Live, Settings, Snapshot};
 use crate::output;
+use crate::printing::{self, out};
 use crate::usage::WrongUsage;
 
 /// Talks until Ctrl-C, or until so many turns were answered.
-#[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>) -> Result<()> {
     settings.input = chosen(Direction::Input, args.microphone.as_deref())?;
     settings.output = chosen(Direction::Output, args.speaker.as_deref())?;
-    // Sound libraries write to sockets that may close.
-    #[cfg(unix)]
-    // SAFETY: ignoring a signal is always a valid disposition.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-    }
     let (events, inbox) = sync_channel(64);
     let (nudge, is_over) = (events.clone(), Arc::new(AtomicBool::new(false)));
     let over = is_over.clone();
@@ -75,24 +69,24 @@ pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>
             continue;
         }
         let text = printer.update(&snapshot);
-        if !text.is_empty() {
-            print!("{text}");
-            io::stdout().flush()?;
+        if !text.is_empty() && !printing::part(&text) {
+            // Nobody sees it any more: a conversation in a closed terminal goes on with nobody.
+            break;
         }
         let answered = snapshot.conversation.records.iter().filter(|record| !record.cancelled).count();
         if args.turns.is_some_and(|turns| answered >= turns) {
             break;
         }
     }
-    print!("{}", printer.end());
+    printing::part(&printer.end());
     let report_of = report_of(&live.snapshot());
     drop(live);
     if !report_of.turns.is_empty() {
-        println!("\n{}", super::report::show(&report_of));
+        out!("\n{}", super::report::show(&report_of).trim_end());
     }
     if let Some(path) = report {
         output::write(path, &report_of.to_json()?)?;
-        println!("report: {}", path.display());
+        out!("report: {}", path.display());
     }
     Ok(())
 }

@@ -4,16 +4,17 @@ use anyhow::Result;
 use repartee_audio::Direction;
 use repartee_audio::devices;
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
+use crate::printing::out;
+
 pub(crate) fn run() -> Result<()> {
     for (direction, title) in [(Direction::Input, "microphones"), (Direction::Output, "speakers")] {
-        println!("{title}:");
+        out!("{title}:");
         let list = devices::list(direction)?;
         if list.is_empty() {
-            println!("  none");
+            out!("  none");
         }
         for device in list {
-            println!("  {}  ({})", device.name, device.id);
+            out!("  {}  ({})", device.name, device.id);
         }
     }
     Ok(())

@@ -1,9 +1,4 @@
 //! `repartee models`: what there is, what is here, and bringing it here.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command's results go to stdout, its progress to stderr"
-)]
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
@@ -20,6 +15,9 @@ use repartee_models::{
     CancelToken, Error, Event, FetchOptions, Fetcher, FileState, Format, HubPolicy, Model, ModelFile,
     ModelState, Store, Trust,
 };
+
+use crate::printing::{note, out};
+use crate::usage::WrongUsage;
 
 /// What to do with the model files.
 #[derive(Debug, Subcommand)]
@@ -107,6 +105,7 @@ fn list(store: &Store) -> Result<()> {
             ModelState::Partial { .. } => "partial".into(),
         };
         let Model { name, role, licence, description, .. } = model;
+        let description = super::report::plain(description);
         let (size, set) = (size_of(model), set_of(model));
         writeln!(
             out,
@@ -168,15 +167,22 @@ fn fetch(store: &Store, names: &[String], hub: HubPolicy) -> Result<()> {
 }
 
 fn import(store: &Store, path: &Path, model: Option<&str>) -> Result<()> {
+    if let Some(name) = model
+        && !store.catalogue().model(name)?.hub
+    {
+        return Err(WrongUsage::error(format!(
+            "the files of {name} are known by their bytes: leave --model out, it is for hub models"
+        )));
+    }
     let trust = model.map(|model| Trust { model, fits: &fits });
     let report = store
         .import(path, trust, &CancelToken::new())
         .with_context(|| format!("importing {}", path.display()))?;
     for error in &report.refused {
-        eprintln!("error: {error}");
+        note!("error: {error}");
     }
     for found in &report.imported {
-        println!("{} is {} of {}", found.path.display(), found.file, found.model);
+        out!("{} is {} of {}", found.path.display(), found.file, found.model);
     }
     if !report.refused.is_empty() {
         bail!(
@@ -188,7 +194,7 @@ fn import(store: &Store, path: &Path, model: Option<&str>) -> Result<()> {
     if report.imported.is_empty() {
         bail!("none of the {} file(s) at {} belongs to a known model", report.unknown, path.display());
     }
-    println!("{} file(s) imported, {} not known", report.imported.len(), report.unknown);
+    out!("{} file(s) imported, {} not known", report.imported.len(), report.unknown);
     Ok(())
 }
 
@@ -223,11 +229,11 @@ fn verify(store: &Store, names: &[String]) -> Result<()> {
             FileState::Absent => "not in the cache".into(),
             FileState::Wrong(error) => format!("WRONG: {error}"),
         };
-        println!("{}/{}: {state}", check.model, check.file);
+        out!("{}/{}: {state}", check.model, check.file);
         wrong += usize::from(matches!(check.state, FileState::Wrong(_)));
     })?;
     let right = checks.iter().filter(|check| matches!(check.state, FileState::Right)).count();
-    println!("{right} of {} file(s) right", checks.len());
+    out!("{right} of {} file(s) right", checks.len());
     if wrong > 0 {
         bail!("{wrong} file(s) are wrong: `repartee models fetch NAME` replaces them");
     }
@@ -237,7 +243,7 @@ fn verify(store: &Store, names: &[String]) -> Result<()> {
 fn remove(store: &Store, names: &[String], forget: bool) -> Result<()> {
     names.iter().try_for_each(|name| store.catalogue().model(name).map(|_| ()))?;
     for name in names {
-        println!("{name}: {} freed", megabytes(store.remove(name)?));
+        out!("{name}: {} freed", megabytes(store.remove(name)?));
         if forget {
             store.forget(name)?;
         }
@@ -319,8 +325,7 @@ impl Report {
     /// Shows what is going on: on a terminal in place of what was shown before.
     fn status(&mut self, text: &str) {
         if self.is_terminal {
-            eprint!("\r\x1b[2K{text}");
-            let _ = std::io::stderr().flush();
+            let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
             self.is_line_open = true;
         } else {
             self.line(text);
@@ -330,9 +335,9 @@ impl Report {
     /// Shows a line that stays.
     fn line(&mut self, text: &str) {
         if std::mem::take(&mut self.is_line_open) {
-            eprint!("\r\x1b[2K");
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
         }
-        eprintln!("{text}");
+        note!("{text}");
         self.last_plain = Instant::now();
     }
 }

@@ -1,7 +1,6 @@
 //! `repartee report`: latency reports shown, converted and compared.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -9,6 +8,7 @@ use clap::Subcommand;
 use repartee_engine::latency::{Comparison, Report, Verdict, compare};
 
 use crate::output::{self, Output};
+use crate::printing::out;
 
 /// What to do with reports written by `repartee talk --report`.
 #[derive(Debug, Subcommand)]
@@ -39,6 +39,7 @@ pub(crate) enum ReportCommand {
 /// If a report cannot be read or an output cannot be written; the message names the file.
 pub(crate) fn run(command: ReportCommand) -> anyhow::Result<()> {
     let read = |path: &PathBuf| Report::read(path).with_context(|| format!("report {}", path.display()));
+    let mut written = Ok(());
     let text = match command {
         ReportCommand::Show { file, html, csv } => {
             let named = [("--html", &html), ("--csv", &csv)];
@@ -48,12 +49,10 @@ pub(crate) fn run(command: ReportCommand) -> anyhow::Result<()> {
                 .collect();
             output::check(&[&file], &outputs)?;
             let report = read(&file)?;
-            if let Some(path) = html {
-                output::write(&path, &report.to_html())?;
-            }
-            if let Some(path) = csv {
-                output::write(&path, &report.to_csv())?;
-            }
+            // Neither waits for the other, nor the table for both.
+            let html = html.map(|path| output::write(&path, &report.to_html()));
+            let csv = csv.map(|path| output::write(&path, &report.to_csv()));
+            written = html.into_iter().chain(csv).collect();
             show(&report)
         }
         ReportCommand::Compare { a, b } => {
@@ -68,11 +67,12 @@ pub(crate) fn run(command: ReportCommand) -> anyhow::Result<()> {
             compared(&comparison)
         }
     };
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")
+    out!("{}", text.trim_end());
+    written
 }
 
 /// Text from a file, fit for a terminal: an escape sequence in it stays harmless.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn show(report: &Report) -> String {
     for (name, value) in &report.config.settings {
         let _ = writeln!(text, "{} = {}", plain(name), plain(value));
     }
-    let _ = writeln!(text, "{} turns, {} cancelled\n", report.summary.turns, report.summary.cancelled);
+    let _ = writeln!(text, "{}, {} cancelled\n", turns(report.summary.turns), report.summary.cancelled);
     let mut table = Table::new(["", "", "count", "median ms", "p95 ms", "p99 ms"]);
     for (metric, summary) in &report.summary.metrics {
         for (state, stats) in [("warm", summary.warm), ("cold", summary.cold)] {
@@ -112,6 +112,10 @@ pub(crate) fn show(report: &Report) -> String {
         }
     }
     text + &table.to_string()
+}
+
+fn turns(count: usize) -> String {
+    if count == 1 { "1 turn".into() } else { format!("{count} turns") }
 }
 
 /// The rows of `comparison` as aligned text, with what to mind when reading them.

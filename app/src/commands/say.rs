@@ -13,6 +13,7 @@ use repartee_engine::stages::speak::{RATE_HZ, SpeechSettings};
 
 use super::setup::{self, BackendName};
 use crate::output::{self, Output};
+use crate::printing::out;
 use crate::usage::{WrongUsage, within};
 
 /// Speaks a text into a WAV file.
@@ -37,7 +38,6 @@ pub(crate) struct SayArgs {
     backend: BackendName,
 }
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: SayArgs) -> Result<()> {
     let mut text = args.text;
     if text == "-" {
@@ -48,6 +48,8 @@ pub(crate) fn run(args: SayArgs) -> Result<()> {
         return Err(WrongUsage::error("there is nothing to say: the text is empty"));
     }
     output::check(&[], &[Output { option: "--output", path: &args.output }])?;
+    output::check_sound(&args.output)?;
+    setup::require(&setup::SPEECH)?;
     setup::voice(&args.voice)?;
     let backend = setup::backend(args.backend)?;
     let settings = SpeechSettings { speed: args.speed, seed: args.seed };
@@ -55,7 +57,7 @@ pub(crate) fn run(args: SayArgs) -> Result<()> {
     let started = Instant::now();
     let (mut sound, mut first) = (Vec::new(), None);
     let mut on_event = |event: NarrateEvent<'_>| match event {
-        NarrateEvent::Clause { words, .. } => println!("{words}"),
+        NarrateEvent::Clause { words, .. } => out!("{words}"),
         NarrateEvent::Sound(samples) => {
             first.get_or_insert_with(|| started.elapsed());
             sound.extend_from_slice(samples);
@@ -63,10 +65,12 @@ pub(crate) fn run(args: SayArgs) -> Result<()> {
     };
     narrator.push(&text, &mut on_event, None)?;
     narrator.finish(&mut on_event, None)?;
-    anyhow::ensure!(!sound.is_empty(), "there is nothing to say in this text");
+    if sound.is_empty() {
+        return Err(WrongUsage::error("there is nothing to say in this text"));
+    }
     let whole = started.elapsed().as_secs_f64();
     wav::write(&args.output, &sound, RATE_HZ, Format::Int16)?;
-    println!(
+    out!(
         "{}: {:.2} s of speech in {whole:.2} s, the first clause after {:.2} s",
         args.output.display(),
         sound.len() as f64 / f64::from(RATE_HZ),

@@ -23,7 +23,7 @@ use repartee_engine::stages::transcribe::Transcriber;
 use repartee_engine::text::phonemes::{Accent, Lexicon, Phonemizer};
 use repartee_engine::text::speakable::Locale;
 use repartee_engine::turn::endpoint::EndpointConfig;
-use repartee_models::{Format, Model, Role};
+use repartee_models::{Format, Model, ModelState, Role};
 
 use crate::usage::WrongUsage;
 
@@ -94,12 +94,34 @@ pub(crate) fn entry(model: &str, role: Role, family: &str) -> Result<Model> {
 /// # Errors
 /// [`WrongUsage`] for a name, else what the cache says.
 pub(crate) fn check_names(stt: &str, llm: &str, voices: Option<&str>) -> Result<()> {
-    for entry in [entry(stt, Role::Stt, "whisper")?, entry(llm, Role::Llm, "llama")?] {
-        for file in &entry.files {
-            repartee_models::resolve(&entry.name, &file.name)?;
+    let named = [entry(stt, Role::Stt, "whisper")?, entry(llm, Role::Llm, "llama")?];
+    let mut wanted = vec!["silero-vad-v6", &named[0].name, &named[1].name];
+    if voices.is_some() {
+        wanted.extend(SPEECH);
+    }
+    require(&wanted)?;
+    voices.map_or(Ok(()), |names| voice(names).map(drop))
+}
+
+/// What speaking needs.
+pub(crate) const SPEECH: [&str; 3] = ["kokoro-82m", VOICES, "misaki-en"];
+
+/// Refuses to begin without `models`, and names all that are missing: nobody wants to be told of one at a time.
+pub(crate) fn require(models: &[&str]) -> Result<()> {
+    let store = repartee_models::Store::open()?;
+    let mut missing = Vec::new();
+    for name in models {
+        let model = store.catalogue().model(name)?;
+        if store.state(model) != ModelState::Present {
+            missing.push(model);
         }
     }
-    voices.map_or(Ok(()), |names| voice(names).map(drop))
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.iter().map(|model| model.name.as_str()).collect::<Vec<_>>().join(" ");
+    let hub = if missing.iter().any(|model| model.hub) { " --hub" } else { "" };
+    anyhow::bail!("models are missing in the cache: run `repartee models fetch {names}{hub}`")
 }
 
 /// A recogniser of speech in `language`.

@@ -28,6 +28,7 @@ use repartee_engine::turn::message::Exchange;
 use super::setup::{self, BackendName};
 use crate::live::Settings;
 use crate::output::{self, Output};
+use crate::printing::out;
 use crate::usage::within;
 
 /// Talks with you: listens to the microphone and answers aloud. With `--input`, answers recorded questions instead.
@@ -135,7 +136,6 @@ pub(crate) fn instructions(now: &jiff::ZonedDateTime) -> String {
     format!("{SYSTEM_PROMPT} It is {}.", now.strftime("%A, %B %-d, %Y, %-I:%M %p"))
 }
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
 pub(crate) fn run(args: TalkArgs) -> Result<()> {
     // Paths and names first: a wrong one should not cost the loading of the models.
     args.check()?;
@@ -165,17 +165,18 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
         sound: Vec::new(),
         history: History::new(&args.system.unwrap_or_else(|| instructions(&jiff::ZonedDateTime::now()))),
     };
-    println!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
+    out!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
 
     let mut recorder = Recorder::new(Arc::new(MonotonicClock::new()));
     for (i, samples) in recordings.iter().enumerate() {
         let (heard, answer) = agent.turn(samples, args.realtime, &mut recorder, i as u64 + 1)?;
         if heard.is_empty() {
-            println!("\n[{}] no speech was heard", args.input[i].display());
-            recorder.cancel("", "");
+            out!("\n[{}] no speech was heard", args.input[i].display());
+            // Nobody asked anything: no turn.
+            recorder.discard();
             continue;
         }
-        println!("\n  you: {heard}\nreply: {answer}");
+        out!("\n  you: {heard}\nreply: {answer}");
         recorder.finish(&heard, &answer);
     }
 
@@ -193,18 +194,24 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
         settings,
     };
     let report = Report::new(Machine::detect(), config, recorder.turns().cloned().collect());
-    println!("\n{}", super::report::show(&report));
-    if let Some(path) = &args.output {
+    out!("\n{}", super::report::show(&report));
+    // Neither waits for the other.
+    let spoken = args.output.as_ref().map_or(Ok(()), |path| {
+        if agent.sound.is_empty() {
+            out!("nothing was said: {} is not written", path.display());
+            return Ok(());
+        }
         let format = repartee_audio::wav::Format::Int16;
         repartee_audio::wav::write(path, &agent.sound, speak::RATE_HZ, format)?;
         let secs = agent.sound.len() as f64 / f64::from(speak::RATE_HZ);
-        println!("speech: {secs:.1} s in {}", path.display());
-    }
+        out!("speech: {secs:.1} s in {}", path.display());
+        Ok(())
+    });
     if let Some(path) = &args.report {
         output::write(path, &report.to_json()?)?;
-        println!("report: {}", path.display());
+        out!("report: {}", path.display());
     }
-    Ok(())
+    spoken
 }
 
 impl TalkArgs {
@@ -215,6 +222,7 @@ impl TalkArgs {
         let outputs =
             named.into_iter().filter_map(|(option, path)| Some(Output { option, path: path.as_deref()? }));
         output::check(&inputs, &outputs.collect::<Vec<_>>())?;
+        self.output.as_deref().map_or(Ok(()), output::check_sound)?;
         let speaks = self.output.is_some() || self.input.is_empty();
         setup::check_names(&self.stt, &self.llm, speaks.then_some(self.voice.as_str()))
     }

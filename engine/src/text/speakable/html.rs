@@ -25,7 +25,7 @@ pub(super) fn tag(chars: &[char], at: usize) -> Option<(Effect, usize)> {
     let name: String = chars[from..]
         .iter()
         .take(12)
-        .take_while(|c| c.is_ascii_alphanumeric())
+        .take_while(|c| c.is_ascii_alphanumeric() || **c == '-')
         .map(|c| c.to_ascii_lowercase())
         .collect();
     let end = end(chars, from + name.len())?;
@@ -59,6 +59,8 @@ const INLINE: &[&str] = &[
     "footer", "form", "head", "header", "html", "i", "iframe", "img", "input", "ins", "kbd", "label", "link", "main", "mark",
     "meta", "nav", "option", "picture", "pre", "q", "samp", "script", "select", "small", "source", "span", "strong", "style",
     "sub", "sup", "svg", "table", "tbody", "textarea", "tfoot", "thead", "title", "tt", "u", "var", "video", "wbr", "math",
+    // Speech Synthesis Markup Language.
+    "break", "desc", "emphasis", "lang", "phoneme", "prosody", "say-as", "speak", "voice",
 ];
 
 /// The index after the `>` of a tag whose name ends at `at`, if what stands between can be attributes.
