@@ -7,9 +7,12 @@
 mod check;
 mod commands;
 mod live;
+mod logging;
 mod output;
 mod printing;
+mod saved;
 mod usage;
+mod window;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -23,12 +26,13 @@ use crate::printing::note;
 /// Talk with your computer: it listens, understands and answers on your own machine.
 ///
 /// The inference engine is Repartee's own; it runs published weights, which `repartee models fetch` brings.
+/// Without a command it opens its window.
 /// Nothing leaves the machine: the network is used only to download models, and only when you ask for it.
 #[derive(Debug, Parser)]
 #[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Say more about what happens, on stderr; twice for more, three times for everything.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
@@ -38,6 +42,7 @@ const AFTER_HELP: &str = "\
 Environment:
   REPARTEE_CACHE      folder for model files, in place of the system's folder for caches
   REPARTEE_CATALOGUE  catalogue of models to use in place of the built-in one
+  REPARTEE_HOME       folder for settings, conversations and logs, in place of the system's folders
   RUST_LOG            what is logged, e.g. `repartee_engine=debug`; `--verbose` goes before it
 
 Exit status:
@@ -79,14 +84,33 @@ impl Command {
 
 fn main() -> ExitCode {
     let Cli { command, verbose } = Cli::parse();
-    start_log(verbose);
-    let done = command.run();
+    let done = match command {
+        Some(command) => {
+            start_log(verbose);
+            command.run()
+        }
+        None => open_window(verbose),
+    };
     let printed = printing::finish().context("cannot write to standard output");
     match done.and(printed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }
+}
+
+/// Opens the window; what happens is logged to files, for nobody may be looking at stderr.
+fn open_window(verbose: u8) -> Result<()> {
+    let home = saved::Home::open()?;
+    match logging::to_files(home.logs(), filter(verbose)) {
+        Ok(()) => {}
+        // A log that can't be kept is no reason not to talk.
+        Err(error) => {
+            start_log(verbose);
+            tracing::warn!("{error:#}");
+        }
+    }
+    window::run(home)
 }
 
 /// Says what went wrong and why; traces are for panics.
@@ -113,9 +137,20 @@ fn is_wrong_usage(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(repartee_models::Error::UnknownModel { .. }))
 }
 
-/// Sends the log to stderr. `RUST_LOG` counts unless the command line says otherwise.
+/// Sends the log to stderr.
 fn start_log(verbose: u8) {
-    let filter = match verbose {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter(verbose))
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        // Where the log can't be written, that can't be said either.
+        .log_internal_errors(false)
+        .init();
+}
+
+/// `RUST_LOG` counts unless the command line says otherwise.
+fn filter(verbose: u8) -> EnvFilter {
+    match verbose {
         0 => match std::env::var(EnvFilter::DEFAULT_ENV).map(EnvFilter::try_new) {
             Ok(Ok(filter)) => filter,
             Ok(Err(error)) => {
@@ -125,14 +160,7 @@ fn start_log(verbose: u8) {
             Err(_) => EnvFilter::new(directives(0)),
         },
         verbose => EnvFilter::new(directives(verbose)),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        // Where the log can't be written, that can't be said either.
-        .log_internal_errors(false)
-        .init();
+    }
 }
 
 /// What is logged when `--verbose` was given so many times: of Repartee's crates first, of all others last.

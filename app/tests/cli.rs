@@ -32,11 +32,25 @@ fn help_and_version_are_results() {
 
 #[test]
 fn wrong_usage_ends_with_2() {
-    for words in [&["modls"][..], &["models", "fetch", "--everything"], &["models", "remove"], &[]] {
+    for words in [&["modls"][..], &["models", "fetch", "--everything"], &["models", "remove"]] {
         let (code, out, err) = run(words);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{words:?}");
         assert!(err.contains("Usage"), "{err}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_display_the_terminal_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = repartee(home.path(), &[]);
+    for display in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
+        command.env_remove(display);
+    }
+    let out = command.env("REPARTEE_HOME", home.path()).output().unwrap();
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{err}");
+    assert!(err.starts_with("error: there is no display") && err.contains("`repartee talk`"), "{err}");
 }
 
 #[test]

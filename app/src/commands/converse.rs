@@ -125,7 +125,7 @@ fn find<'a>(list: &'a [DeviceInfo], wanted: &str) -> Option<&'a DeviceInfo> {
 }
 
 /// What was measured.
-fn report_of(snapshot: &Snapshot) -> Report {
+pub(crate) fn report_of(snapshot: &Snapshot) -> Report {
     let settings = &snapshot.setup.settings;
     let mut stages = BTreeMap::new();
     let vad = setup::vad_backend();

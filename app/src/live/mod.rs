@@ -31,6 +31,8 @@ use repartee_engine::turn::pipeline::{self, Ends, Pipeline, PipelineConfig};
 
 use crate::commands::setup;
 use caretaker::{Caretaker, Order};
+#[cfg(test)]
+pub(crate) use state::StageInfo;
 pub(crate) use state::{Command, DeviceChoice, Settings, Setup, Snapshot};
 
 /// What the front end sees of the caretaker, and how it learns of changes.

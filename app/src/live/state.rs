@@ -189,7 +189,6 @@ impl Settings {
 
 /// What a front end may ask for. None of it waits.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(dead_code, reason = "the terminal has no keys and no settings to change")]
 pub(crate) enum Command {
     /// Answer a text as if it had been spoken.
     Type(String),

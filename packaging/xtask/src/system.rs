@@ -103,6 +103,8 @@ pub(crate) enum Need {
     Vulkan,
     /// The headers of ALSA, and what finds them: Linux builds against them.
     Alsa,
+    /// The libraries that a window is opened with; they are looked for when the program starts.
+    Window,
     /// A sound server with virtual devices: what the devices are tested on, with or without a sound card.
     PulseAudio,
 }
@@ -115,6 +117,7 @@ impl Need {
             Self::Npm => "Node.js with npm",
             Self::Vulkan => "a Vulkan loader with a driver",
             Self::Alsa => "the headers of ALSA with pkg-config",
+            Self::Window => "the libraries of X11 and OpenGL",
             Self::PulseAudio => "PulseAudio with its tools and ALSA's plugin for it",
         }
     }
@@ -139,6 +142,16 @@ impl Need {
             (Self::Alsa, System::Fedora) => &["alsa-lib-devel", "pkgconf-pkg-config"],
             (Self::Alsa, System::Arch) => &["alsa-lib", "pkgconf"],
             (Self::Alsa, System::Suse) => &["alsa-devel", "pkg-config"],
+            (Self::Window, System::Debian) => {
+                &["libxkbcommon-x11-0", "libx11-xcb1", "libxcursor1", "libxi6", "libegl1", "libgl1-mesa-dri"]
+            }
+            (Self::Window, System::Fedora) => {
+                &["libxkbcommon-x11", "libX11-xcb", "libXcursor", "libXi", "mesa-libEGL", "mesa-dri-drivers"]
+            }
+            (Self::Window, System::Arch) => &["libxkbcommon-x11", "libx11", "libxcursor", "libxi", "mesa"],
+            (Self::Window, System::Suse) => {
+                &["libxkbcommon-x11-0", "libX11-xcb1", "libXcursor1", "libXi6", "Mesa-libEGL1", "Mesa-dri"]
+            }
             (Self::PulseAudio, System::Debian) => &["pulseaudio", "pulseaudio-utils", "libasound2-plugins"],
             (Self::PulseAudio, System::Fedora) => {
                 &["pulseaudio", "pulseaudio-utils", "alsa-plugins-pulseaudio"]
@@ -146,7 +159,9 @@ impl Need {
             (Self::PulseAudio, System::Arch) => &["pulseaudio", "alsa-plugins"],
             (Self::PulseAudio, System::Suse) => &["pulseaudio", "pulseaudio-utils", "alsa-plugins-pulse"],
             // Metal and Direct3D 12, Core Audio and WASAPI come with the system.
-            (Self::Vulkan | Self::Alsa | Self::PulseAudio, System::Mac | System::Windows) => &[],
+            (Self::Vulkan | Self::Alsa | Self::PulseAudio | Self::Window, System::Mac | System::Windows) => {
+                &[]
+            }
             (_, System::Other) => &[],
         }
     }
@@ -161,6 +176,11 @@ impl Need {
             Self::Npm => process::works(if cfg!(windows) { "npm.cmd" } else { "npm" }, &["--version"]),
             Self::Vulkan => !cfg!(target_os = "linux") || has_vulkan(),
             Self::Alsa => !cfg!(target_os = "linux") || process::works("pkg-config", &["--exists", "alsa"]),
+            Self::Window => {
+                const LIBRARIES: [&str; 4] =
+                    ["libxkbcommon-x11.so.0", "libXcursor.so.1", "libXi.so.6", "libEGL.so.1"];
+                !cfg!(target_os = "linux") || LIBRARIES.iter().all(|library| is_listed(library))
+            }
             Self::PulseAudio => {
                 !cfg!(target_os = "linux")
                     || (["pulseaudio", "pactl"].iter().all(|name| process::works(name, &["--version"]))
@@ -172,7 +192,7 @@ impl Need {
 
 /// Whether a Vulkan loader and at least one driver's manifest stand where the loader looks.
 fn has_vulkan() -> bool {
-    let has_loader = process_lists_vulkan()
+    let has_loader = is_listed("libvulkan.so.1")
         || ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib64"]
             .iter()
             .any(|folder| Path::new(folder).join("libvulkan.so.1").exists());
@@ -193,13 +213,13 @@ fn has_alsa_plugin() -> bool {
     plugins.any(|plugin| plugin.exists())
 }
 
-/// Whether the system's list of shared libraries has the loader; it knows the folders by architecture.
-fn process_lists_vulkan() -> bool {
+/// Whether the system's list of shared libraries has this one; it knows the folders by architecture.
+fn is_listed(library: &str) -> bool {
     ["ldconfig", "/sbin/ldconfig"].iter().any(|ldconfig| {
         Command::new(ldconfig)
             .arg("-p")
             .output()
-            .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libvulkan.so.1"))
+            .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(library))
     })
 }
 
@@ -348,7 +368,8 @@ fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    const EVERY_NEED: [Need; 5] = [Need::Pip, Need::Npm, Need::Vulkan, Need::Alsa, Need::PulseAudio];
+    const EVERY_NEED: [Need; 6] =
+        [Need::Pip, Need::Npm, Need::Vulkan, Need::Alsa, Need::PulseAudio, Need::Window];
 
     fn words(plan: Plan) -> String {
         match plan {

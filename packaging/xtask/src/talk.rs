@@ -10,18 +10,18 @@ use crate::process::{self, Steps};
 use crate::system::{self, Consent, Need};
 use crate::{models, workspace};
 
-/// What the program needs at run time. The headless commands need nothing of the system; a window and a
-/// microphone will have their libraries here.
-const NEEDS: [Need; 0] = [];
-
-/// Builds the program, fetches the default models and starts it.
+/// Builds the program, fetches the default models and starts it: the window where there is a display, else the
+/// answer to a spoken sample question. With `args`, `repartee talk` with them.
 ///
 /// # Errors
 /// If a step fails; the text names the command and what to do.
 pub(crate) fn run(consent: Consent, args: &[OsString]) -> Result<ExitCode> {
     let mut steps = Steps::default();
-    let missing = system::provide(&NEEDS, "The program needs more of the system", consent)?;
-    anyhow::ensure!(missing.is_empty(), "the program can't run without what is named above");
+    let opens_window = args.is_empty() && has_display();
+    if opens_window {
+        let missing = system::provide(&[Need::Window], "The window needs more of the system", consent)?;
+        anyhow::ensure!(missing.is_empty(), "the window can't be opened without what is named above");
+    }
     system::provide_for_build(consent)?;
     steps.step("dependencies", workspace::fetch_dependencies)?;
     steps.step("build", || {
@@ -31,11 +31,19 @@ pub(crate) fn run(consent: Consent, args: &[OsString]) -> Result<ExitCode> {
     steps.step("models", || models::fetch(&[], consent))?;
     eprintln!("\n==> talk");
     let mut command = Command::new(workspace::program()?);
-    command.args(arguments(args, &sample()));
+    if !opens_window {
+        command.args(arguments(args, &sample()));
+    }
     eprintln!("$ {}", process::shown(&command));
     let status = command.status().with_context(|| format!("starting `{}`", process::shown(&command)))?;
     // A program ended by a signal has no code.
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// Whether a window can be shown: anywhere but on a Linux without X11 and Wayland, as through a plain remote shell.
+fn has_display() -> bool {
+    let is_set = |key| std::env::var_os(key).is_some_and(|value| !value.is_empty());
+    !cfg!(target_os = "linux") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
 /// Where the spoken answer goes.

@@ -1,0 +1,156 @@
+//! A conversation on disk: an exchange a line, so that a crash costs at most the line being written.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use repartee_engine::turn::message::Exchange;
+use serde::{Deserialize, Serialize};
+
+use super::Home;
+
+/// More of a file is not read: its oldest exchanges are beyond every model's memory.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// When, as RFC 3339.
+    at: String,
+    user: String,
+    heard: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
+}
+
+/// The file of a conversation under way.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    folder: PathBuf,
+    /// `None` until something was said.
+    file: Option<(PathBuf, File)>,
+}
+
+impl Conversation {
+    /// A new conversation; its file comes with its first exchange.
+    pub(crate) fn new(home: &Home) -> Self {
+        Self { folder: home.conversations.clone(), file: None }
+    }
+
+    /// The last conversation, to go on with, and what was said in it. A line that is cut off, or no exchange, is passed over.
+    ///
+    /// # Errors
+    /// Its file can't be read or written.
+    pub(crate) fn last(home: &Home) -> Result<(Self, Vec<Exchange>)> {
+        let mut conversation = Self::new(home);
+        let Some(path) = newest(&home.conversations) else { return Ok((conversation, Vec::new())) };
+        let read = || -> std::io::Result<(File, String)> {
+            let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
+            let mut bytes = Vec::new();
+            (&mut file).take(MAX_BYTES).read_to_end(&mut bytes)?;
+            // After a crash the last line may have no end.
+            if bytes.last().is_some_and(|byte| *byte != b'\n') {
+                file.write_all(b"\n")?;
+            }
+            Ok((file, String::from_utf8_lossy(&bytes).into_owned()))
+        };
+        let (file, text) = read().with_context(|| format!("cannot read {}", path.display()))?;
+        let exchanges = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok())
+            .map(|Line { user, heard, interrupted, .. }| Exchange {
+                user: user.into(),
+                heard: heard.into(),
+                interrupted,
+            })
+            .collect();
+        conversation.file = Some((path, file));
+        Ok((conversation, exchanges))
+    }
+
+    /// Writes an exchange, all the way to the disk.
+    ///
+    /// # Errors
+    /// The folder or the file can't be written.
+    pub(crate) fn add(&mut self, exchange: &Exchange) -> Result<()> {
+        let now = jiff::Timestamp::now();
+        if self.file.is_none() {
+            fs::create_dir_all(&self.folder)
+                .with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
+            let path = self.folder.join(format!("{}.jsonl", now.strftime("%Y-%m-%dT%H-%M-%S-%3f")));
+            let mut options = OpenOptions::new();
+            options.append(true).create(true);
+            // What was said is nobody else's business.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.open(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            self.file = Some((path, file));
+        }
+        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        let (user, heard) = (exchange.user.to_string(), exchange.heard.to_string());
+        let line = Line { at: now.to_string(), user, heard, interrupted: exchange.interrupted };
+        let mut line = serde_json::to_string(&line)?;
+        line.push('\n');
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// The names are times: the last in order is the newest.
+fn newest(folder: &Path) -> Option<PathBuf> {
+    let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    files.filter(|path| path.extension().is_some_and(|end| end == "jsonl") && path.is_file()).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(user: &str, heard: &str) -> Exchange {
+        Exchange { user: user.into(), heard: heard.into(), interrupted: heard.is_empty() }
+    }
+
+    #[test]
+    fn a_conversation_goes_on_where_it_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path());
+        let (mut conversation, past) = Conversation::last(&home).expect("nothing yet");
+        assert!(past.is_empty() && !folder.path().join("conversations").exists());
+        let all = [exchange("Hello,\n\"you\".", "Hello!"), exchange("Go on", "")];
+        conversation.add(&all[0]).expect("a file");
+        let (mut conversation, past) = Conversation::last(&home).expect("a file");
+        assert_eq!(past, all[..1]);
+        conversation.add(&all[1]).expect("a file");
+        assert_eq!(Conversation::last(&home).expect("a file").1, all);
+    }
+
+    #[test]
+    fn a_crash_costs_one_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path());
+        let mut conversation = Conversation::new(&home);
+        conversation.add(&exchange("One", "1")).expect("a file");
+        let path = newest(&home.conversations).expect("a file");
+        let mut file = OpenOptions::new().append(true).open(&path).expect("the file");
+        file.write_all(b"{\"at\":\"2026-01-01T00:00:00Z\",\"user\":\"Tw").expect("half a line");
+        let (mut conversation, past) = Conversation::last(&home).expect("a file");
+        assert_eq!(past, [exchange("One", "1")]);
+        conversation.add(&exchange("Three", "3")).expect("a file");
+        assert_eq!(
+            Conversation::last(&home).expect("a file").1,
+            [exchange("One", "1"), exchange("Three", "3")]
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_was_said_is_for_the_user_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path());
+        Conversation::new(&home).add(&exchange("a", "b")).expect("a file");
+        let path = newest(&home.conversations).expect("a file");
+        assert_eq!(fs::metadata(path).expect("a file").permissions().mode() & 0o077, 0);
+    }
+}

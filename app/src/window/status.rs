@@ -1,0 +1,122 @@
+//! What the program does, in a word and a colour: told apart from how it is painted.
+
+use eframe::egui::{Color32, Theme};
+use repartee_engine::turn::machine::Activity;
+use repartee_engine::turn::message::Stage;
+use repartee_engine::turn::pipeline::{MicrophoneState, Readiness, Snapshot};
+
+use super::tokens::palette;
+
+/// What the lamp shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Models are being loaded; speech is heard already.
+    Loading,
+    /// It waits for the user to speak.
+    Listening,
+    /// The user speaks.
+    Hearing,
+    /// It understands or writes.
+    Thinking,
+    /// The reply is heard.
+    Speaking,
+    /// The user has switched the microphone off.
+    Muted,
+    /// Push to talk, and the key is up.
+    KeyUp,
+    /// The microphone gives zeros.
+    NoSignal,
+    /// There is no microphone.
+    NoMicrophone,
+}
+
+impl Status {
+    /// The status of a conversation.
+    pub(super) fn of(conversation: &Snapshot) -> Self {
+        match (conversation.activity, conversation.microphone) {
+            (Activity::Speaking, _) => Self::Speaking,
+            (Activity::Thinking, _) => Self::Thinking,
+            (_, MicrophoneState::Muted) => Self::Muted,
+            (_, MicrophoneState::KeyUp) => Self::KeyUp,
+            (_, MicrophoneState::NoSignal) => Self::NoSignal,
+            (_, MicrophoneState::Missing) => Self::NoMicrophone,
+            (Activity::Listening, MicrophoneState::Open) => Self::Hearing,
+            (Activity::Idle, MicrophoneState::Open) => {
+                let loading = [Stage::Transcribe, Stage::Reply, Stage::Speak]
+                    .into_iter()
+                    .any(|stage| *conversation.readiness(stage) == Readiness::Loading);
+                if loading { Self::Loading } else { Self::Listening }
+            }
+        }
+    }
+
+    /// In a word or two.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Loading => "Getting ready",
+            Self::Listening => "Listening",
+            Self::Hearing => "Hearing you",
+            Self::Thinking => "Thinking",
+            Self::Speaking => "Speaking",
+            Self::Muted => "Muted",
+            Self::KeyUp => "Hold to talk",
+            Self::NoSignal => "No signal",
+            Self::NoMicrophone => "No microphone",
+        }
+    }
+
+    /// What the user may do about it, where there is something.
+    pub(super) fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::NoSignal => Some(
+                "The microphone gives no sound at all: is it switched off, or is another one meant? Choose it in the settings.",
+            ),
+            Self::NoMicrophone => Some("Plug one in, or type below."),
+            Self::KeyUp => Some("Hold the button, or the space bar, while you speak."),
+            Self::Muted => Some("Nothing is heard until you switch the microphone on again."),
+            _ => None,
+        }
+    }
+
+    /// The lamp's colour.
+    pub(super) fn colour(self, theme: Theme) -> Color32 {
+        let palette = palette(theme);
+        match self {
+            Self::Loading | Self::Thinking => palette.thinking,
+            Self::Listening => palette.listening,
+            Self::Hearing => palette.hearing,
+            Self::Speaking => palette.speaking,
+            Self::Muted | Self::KeyUp => palette.deaf,
+            Self::NoSignal | Self::NoMicrophone => palette.error,
+        }
+    }
+}
+
+/// What a stage does, for people.
+pub(super) fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Transcribe => "Speech recognition",
+        Stage::Reply => "Language model",
+        Stage::Speak => "Voice",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_hear_is_said_unless_a_reply_is_under_way() {
+        let ready = [const { Readiness::Ready }; 3];
+        let of = |activity, microphone| {
+            Status::of(&Snapshot { activity, microphone, readiness: ready.clone(), ..Snapshot::default() })
+        };
+        assert_eq!(of(Activity::Idle, MicrophoneState::Open), Status::Listening);
+        assert_eq!(of(Activity::Listening, MicrophoneState::Open), Status::Hearing);
+        assert_eq!(of(Activity::Listening, MicrophoneState::NoSignal), Status::NoSignal);
+        assert_eq!(of(Activity::Idle, MicrophoneState::Missing), Status::NoMicrophone);
+        assert_eq!(of(Activity::Thinking, MicrophoneState::Muted), Status::Thinking);
+        assert_eq!(of(Activity::Speaking, MicrophoneState::KeyUp), Status::Speaking);
+        assert_eq!(Status::of(&Snapshot::default()), Status::Loading);
+    }
+}

@@ -1,0 +1,286 @@
+//! The window's views by role and label, and their pictures.
+
+use std::sync::Arc;
+
+use eframe::egui::{Key, Modifiers, Role, Theme, Vec2};
+use egui_kittest::Harness;
+use egui_kittest::kittest::{NodeT, Queryable};
+use repartee_engine::latency::{Metric, Reading};
+use repartee_engine::turn::machine::Activity;
+use repartee_engine::turn::message::{Stage, TurnNumber};
+use repartee_engine::turn::pipeline::{
+    self, Entry, Level, Listening, MicrophoneState, Notice, NoticeKind, Readiness, ReplyText,
+};
+
+use super::choices::{Choice, Choices};
+use super::overlay::tests::record;
+use super::tokens;
+use super::view::{Request, View};
+use crate::live::{Command, Settings, Setup, Snapshot, StageInfo};
+
+/// A view, what it shows, and what it asked for.
+#[derive(Default)]
+struct Shown {
+    view: View,
+    conversation: pipeline::Snapshot,
+    setup: Setup,
+    requests: Vec<Request>,
+}
+
+fn harness(shown: Shown, theme: Theme) -> Harness<'static, Shown> {
+    let mut is_set_up = false;
+    Harness::builder().with_size(Vec2::new(900.0, 640.0)).with_theme(theme).build_ui_state(
+        move |ui, shown: &mut Shown| {
+            if !std::mem::replace(&mut is_set_up, true) {
+                tokens::apply(ui.ctx());
+            }
+            let snapshot = Snapshot {
+                revision: 0,
+                conversation: Arc::new(shown.conversation.clone()),
+                setup: Arc::new(shown.setup.clone()),
+            };
+            let requests = shown.view.show(ui, &snapshot);
+            shown.requests.extend(requests);
+        },
+        shown,
+    )
+}
+
+fn ready() -> Shown {
+    let stages = [
+        (Stage::Transcribe, "whisper-base"),
+        (Stage::Reply, "qwen2.5-coder-0.5b"),
+        (Stage::Speak, "kokoro-82m"),
+    ];
+    let stages = stages.map(|(stage, model)| StageInfo {
+        stage,
+        model: model.into(),
+        backend: "cpu (avx512-vnni)".into(),
+        readiness: Readiness::Ready,
+    });
+    Shown {
+        conversation: pipeline::Snapshot { readiness: [const { Readiness::Ready }; 3], ..Default::default() },
+        setup: Setup {
+            stages: stages.into(),
+            input: Some("Microphone".into()),
+            output: Some("Speaker".into()),
+            settings: Settings::default(),
+        },
+        ..Shown::default()
+    }
+}
+
+fn entry(turn: u64, user: &str, reply: &str) -> Arc<Entry> {
+    let reply = ReplyText { text: reply.into(), heard_bytes: reply.len() };
+    Arc::new(Entry { turn: TurnNumber(turn), user: user.into(), reply, is_interrupted: false })
+}
+
+fn talking() -> Shown {
+    let mut shown = ready();
+    let text = "It has been since the tenth century, with a few pauses.";
+    shown.conversation = pipeline::Snapshot {
+        activity: Activity::Speaking,
+        entries: Arc::new(vec![entry(
+            1,
+            "What is the capital of France?",
+            "The capital of France is Paris.",
+        )]),
+        user: "Was it always?".into(),
+        reply: Some(ReplyText { text: text.into(), heard_bytes: "It has been since the".len() }),
+        records: Arc::new((0..24).map(|i| record(i, 650.0 + 17.0 * (i % 7) as f64)).collect()),
+        input_level: Level::of(&[0.01; 64]),
+        output_level: Level::of(&[0.2; 64]),
+        ..shown.conversation
+    };
+    shown
+}
+
+#[test]
+fn an_empty_conversation_says_what_to_do() {
+    let mut harness = harness(ready(), Theme::Dark);
+    harness.run();
+    harness.get_by_label("Listening");
+    harness.get_by_label("Say something.");
+    harness.snapshot("empty");
+}
+
+#[test]
+fn what_is_loaded_and_what_failed_is_said() {
+    let mut shown = ready();
+    shown.conversation.readiness = [Readiness::Ready, Readiness::Loading, Readiness::Failed("".into())];
+    shown.setup.stages[1].readiness = Readiness::Loading;
+    shown.setup.stages[2].readiness = Readiness::Failed("run `repartee models fetch kokoro-82m`".into());
+    let mut harness = harness(shown, Theme::Dark);
+    harness.run();
+    harness.get_by_label("Getting ready");
+    harness.get_by_label("Language model: qwen2.5-coder-0.5b is being loaded");
+    harness.get_by_label("Voice: run `repartee models fetch kokoro-82m`");
+    harness.snapshot("loading");
+}
+
+#[test]
+fn a_reply_lights_up_as_it_is_heard_and_can_be_stopped() {
+    let mut harness = harness(talking(), Theme::Dark);
+    harness.run();
+    harness.get_by_label("Speaking");
+    harness.get_by_label("What is the capital of France?");
+    harness.get_by_label("It has been since the tenth century, with a few pauses.");
+    harness.snapshot("talking");
+    harness.get_by_role_and_label(Role::Button, "Stop").click();
+    harness.run();
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Stop)]);
+    harness.state_mut().requests.clear();
+    harness.key_press(Key::Escape);
+    harness.run();
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Stop)]);
+}
+
+#[test]
+fn a_text_is_sent_with_enter_or_the_button_and_never_empty() {
+    let mut harness = harness(ready(), Theme::Dark);
+    harness.run();
+    assert!(harness.get_by_role_and_label(Role::Button, "Send").accesskit_node().is_disabled());
+    let field = harness.get_by_role_and_label(Role::TextInput, "Message");
+    field.focus();
+    harness.run();
+    harness.get_by_role_and_label(Role::TextInput, "Message").type_text("  Hello, you. ");
+    harness.run();
+    harness.key_press(Key::Enter);
+    harness.run();
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Type("Hello, you.".into()))]);
+    assert_eq!(harness.state().view.draft, "");
+    harness.key_press(Key::Enter);
+    harness.run();
+    assert_eq!(harness.state().requests.len(), 1);
+}
+
+#[test]
+fn mute_changes_only_when_it_listens() {
+    let mut harness = harness(ready(), Theme::Dark);
+    harness.run();
+    harness.get_by_label("Mute").click();
+    harness.run();
+    let muted = Settings { listening: Listening::Never, ..Settings::default() };
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Set(Box::new(muted.clone())))]);
+    harness.state_mut().setup.settings = muted;
+    harness.state_mut().conversation.microphone = MicrophoneState::Muted;
+    harness.state_mut().requests.clear();
+    harness.run();
+    harness.get_by_label("Muted");
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::M);
+    harness.run();
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Set(Box::default()))]);
+}
+
+#[test]
+fn a_deaf_microphone_is_said_with_what_to_do() {
+    let mut shown = ready();
+    shown.conversation.microphone = MicrophoneState::NoSignal;
+    shown.conversation.notices = Arc::new(vec![Notice {
+        number: 7,
+        kind: NoticeKind::Sound,
+        text: "The microphone gives no signal.".into(),
+    }]);
+    let mut harness = harness(shown, Theme::Light);
+    harness.run();
+    harness.get_by_label("No signal");
+    harness.get_by_label("The microphone gives no signal.");
+    harness.snapshot("no_signal");
+    harness.get_by_label("Dismiss").click();
+    harness.run();
+    assert!(harness.query_by_label("The microphone gives no signal.").is_none());
+}
+
+#[test]
+fn the_overlay_shows_where_the_time_went_and_saves_it() {
+    let mut shown = talking();
+    shown.conversation.readings[Metric::VoiceToVoice as usize] = Reading::Live { ms: 412.0 };
+    shown.conversation.readings[Metric::Encoder as usize] = Reading::Final { ms: 61.0 };
+    shown.conversation.readings[Metric::Prefill as usize] = Reading::Stale { ms: 88.0, turn: 23 };
+    shown.view.report_path = "turns.json".into();
+    let mut harness = harness(shown, Theme::Dark);
+    harness.run();
+    harness.get_by_label("Latency").click();
+    harness.run();
+    harness.get_by_label("Text decoder: 62 ms");
+    harness.get_by_label("412 …");
+    harness.snapshot("latency");
+    harness.get_by_label("Save report").click();
+    harness.run();
+    let saved = |from| Request::SaveReport { from, path: "turns.json".into() };
+    assert_eq!(harness.state().requests, [saved(0)]);
+    // A recording takes what comes after it began.
+    harness.get_by_label("Record").click();
+    harness.run();
+    harness.get_by_label("0 turns recorded");
+    let mut records = harness.state().conversation.records.to_vec();
+    records.push(record(24, 700.0));
+    harness.state_mut().conversation.records = Arc::new(records);
+    harness.run();
+    harness.get_by_label("1 turn recorded");
+    harness.get_by_label("Save report").click();
+    harness.run();
+    assert_eq!(harness.state().requests[1], saved(24));
+}
+
+#[test]
+fn settings_are_changed_by_choosing() {
+    let mut shown = ready();
+    let choice = |id: &str, problem: Option<&str>| Choice {
+        id: id.into(),
+        name: id.into(),
+        problem: problem.map(str::to_owned),
+    };
+    shown.view.choices = Choices {
+        stt: vec![
+            choice("whisper-base", None),
+            choice("whisper-tiny.en", None),
+            choice("whisper-small", Some("not here yet")),
+        ],
+        llm: vec![choice("qwen2.5-coder-0.5b", None)],
+        voices: vec![choice("af_heart", None), choice("bm_george", None)],
+        inputs: vec![choice("headset", None)],
+        outputs: vec![],
+    };
+    let mut harness = harness(shown, Theme::Dark);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Comma);
+    harness.run();
+    harness.snapshot("settings");
+    harness.get_by_label("Headphones").click();
+    harness.run();
+    let with = Settings { headphones: true, ..Settings::default() };
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Set(Box::new(with)))]);
+    harness.state_mut().requests.clear();
+    harness.get_by_role_and_label(Role::ComboBox, "Speech recognition").click();
+    harness.run();
+    assert!(harness.get_by_label("whisper-small").accesskit_node().is_disabled());
+    harness.get_by_label("whisper-tiny.en").click();
+    harness.run();
+    let with = Settings { stt: "whisper-tiny.en".into(), ..Settings::default() };
+    assert_eq!(harness.state().requests, [Request::Tell(Command::Set(Box::new(with)))]);
+}
+
+#[test]
+fn push_to_talk_follows_button_and_space_bar() {
+    let mut shown = ready();
+    shown.setup.settings.listening = Listening::WhileKeyDown;
+    shown.conversation.microphone = MicrophoneState::KeyUp;
+    let mut harness = harness(shown, Theme::Dark);
+    harness.run();
+    harness.key_down(Key::Space);
+    harness.run();
+    harness.key_up(Key::Space);
+    harness.run();
+    use repartee_engine::turn::pipeline::Key::{Down, Up};
+    let told = [Down, Up].map(|key| Request::Tell(Command::TalkKey(key)));
+    assert_eq!(harness.state().requests, told);
+}
+
+#[test]
+fn nothing_is_painted_again_while_nothing_changes() {
+    let mut harness = harness(talking(), Theme::Dark);
+    harness.run();
+    harness.step();
+    let delay = harness.output().viewport_output.values().map(|v| v.repaint_delay).min();
+    assert!(delay.is_none_or(|delay| delay > std::time::Duration::from_secs(60)), "{delay:?}");
+}

@@ -1,0 +1,222 @@
+//! The window's own state, and what its buttons and keys mean: a snapshot in, [`Request`]s out.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use eframe::egui::{self, CentralPanel, Panel, Ui};
+use repartee_engine::turn::pipeline::{Key, Listening, MicrophoneState};
+
+use super::action::Action;
+use super::choices::Choices;
+use super::tokens;
+use super::transcript;
+use crate::live::{Command, Settings, Snapshot};
+
+/// What the window wants from what stands behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Request {
+    /// For the conversation.
+    Tell(Command),
+    /// Write the turns from this one on as a report, in the layout that the name's end says.
+    SaveReport {
+        /// The first turn.
+        from: usize,
+        /// Where to.
+        path: PathBuf,
+    },
+    /// Close the window.
+    Quit,
+}
+
+/// What the window remembers between two frames.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// The text being typed.
+    pub(super) draft: String,
+    /// Whether the latency overlay is there.
+    pub(super) shows_latency: bool,
+    /// Whether the settings are there.
+    pub(super) shows_settings: bool,
+    /// The first turn of the recording under way.
+    pub(super) recording_from: Option<usize>,
+    /// Where the report goes.
+    pub(super) report_path: String,
+    /// What came of the last report.
+    pub(super) report_said: String,
+    /// What there is to choose from.
+    pub(super) choices: Choices,
+    /// Settings being changed; sent when the change is complete.
+    pub(super) draft_settings: Option<Settings>,
+    /// What went wrong behind the window; dismissed lines are taken out.
+    pub(super) said: Vec<String>,
+    /// What was clicked or pressed in this frame.
+    pub(super) actions: Vec<Action>,
+    dismissed: BTreeSet<u64>,
+    talk_key: bool,
+    requests: Vec<Request>,
+}
+
+impl View {
+    /// Paints everything and gives what the user asked for.
+    pub(super) fn show(&mut self, ui: &mut Ui, snapshot: &Snapshot) -> Vec<Request> {
+        self.keys(ui, snapshot);
+        Panel::top("header").show(ui, |ui| {
+            ui.add_space(tokens::GAP);
+            self.header(ui, snapshot);
+            self.notices(ui, snapshot);
+            ui.add_space(tokens::GAP);
+        });
+        Panel::bottom("composer").show(ui, |ui| {
+            ui.add_space(tokens::GAP);
+            self.composer(ui, snapshot);
+            ui.add_space(tokens::GAP);
+        });
+        if self.shows_settings {
+            Panel::right("settings")
+                .default_size(tokens::SETTINGS)
+                .show(ui, |ui| self.settings(ui, snapshot));
+        }
+        CentralPanel::default().show(ui, |ui| transcript::show(ui, snapshot));
+        if self.shows_latency {
+            self.latency(ui.ctx(), snapshot);
+        }
+        for action in std::mem::take(&mut self.actions) {
+            self.perform(action, snapshot);
+        }
+        std::mem::take(&mut self.requests)
+    }
+
+    fn keys(&mut self, ui: &Ui, snapshot: &Snapshot) {
+        for action in Action::ALL {
+            let pressed = |key| ui.ctx().input_mut(|input| input.consume_shortcut(&key));
+            if action.shortcut().is_some_and(pressed) {
+                self.actions.push(action);
+            }
+        }
+        // The space bar talks where no text is typed.
+        if snapshot.setup.settings.listening == Listening::WhileKeyDown
+            && ui.ctx().memory(|m| m.focused().is_none())
+        {
+            let is_down = ui.ctx().input(|input| input.key_down(egui::Key::Space));
+            self.talk(is_down);
+        }
+    }
+
+    /// The key or button of push to talk is up or down.
+    pub(super) fn talk(&mut self, is_down: bool) {
+        if std::mem::replace(&mut self.talk_key, is_down) != is_down {
+            self.tell(Command::TalkKey(if is_down { Key::Down } else { Key::Up }));
+        }
+    }
+
+    pub(super) fn tell(&mut self, command: Command) {
+        self.requests.push(Request::Tell(command));
+    }
+
+    fn perform(&mut self, action: Action, snapshot: &Snapshot) {
+        match action {
+            Action::ToggleMute => {
+                let mut settings = snapshot.setup.settings.clone();
+                settings.listening = match settings.listening {
+                    Listening::Never => Listening::Always,
+                    Listening::Always | Listening::WhileKeyDown => Listening::Never,
+                };
+                self.tell(Command::Set(Box::new(settings)));
+            }
+            Action::Stop => self.tell(Command::Stop),
+            Action::Send => {
+                let text = std::mem::take(&mut self.draft);
+                if !text.trim().is_empty() {
+                    self.tell(Command::Type(text.trim().into()));
+                }
+            }
+            Action::NewConversation => self.tell(Command::Clear),
+            Action::ToggleLatency => self.shows_latency = !self.shows_latency,
+            Action::ToggleSettings => {
+                self.shows_settings = !self.shows_settings;
+                self.draft_settings = None;
+            }
+            Action::ToggleRecording => {
+                self.report_said.clear();
+                self.recording_from = match self.recording_from {
+                    Some(_) => None,
+                    None => Some(snapshot.conversation.records.len()),
+                };
+            }
+            Action::SaveReport => {
+                let from = self.recording_from.unwrap_or(0);
+                self.requests.push(Request::SaveReport { from, path: self.report_path.trim().into() });
+            }
+            Action::Quit => self.requests.push(Request::Quit),
+        }
+    }
+
+    fn notices(&mut self, ui: &mut Ui, snapshot: &Snapshot) {
+        let mut kept = Vec::new();
+        for words in std::mem::take(&mut self.said) {
+            if !notice(ui, &words) {
+                kept.push(words);
+            }
+        }
+        self.said = kept;
+        let open = snapshot.conversation.notices.iter().filter(|n| !self.dismissed.contains(&n.number));
+        let newest: Vec<_> = open.rev().take(MOST_NOTICES).collect();
+        let closed: Vec<u64> =
+            newest.into_iter().rev().filter(|n| notice(ui, &n.text)).map(|n| n.number).collect();
+        self.dismissed.extend(closed);
+    }
+
+    fn composer(&mut self, ui: &mut Ui, snapshot: &Snapshot) {
+        use repartee_engine::turn::machine::Activity;
+        let settings = &snapshot.setup.settings;
+        ui.horizontal(|ui| {
+            if snapshot.conversation.microphone != MicrophoneState::Missing {
+                self.toggle(ui, Action::ToggleMute, settings.listening == Listening::Never);
+            }
+            if settings.listening == Listening::WhileKeyDown {
+                let talk =
+                    ui.button("Hold to talk").on_hover_text("Speak while you hold it, or the space bar");
+                let pointer = talk.is_pointer_button_down_on();
+                let space = ui.input(|input| input.key_down(egui::Key::Space));
+                self.talk(pointer || space && ui.memory(|m| m.focused().is_none_or(|id| id == talk.id)));
+            }
+            let is_busy = matches!(snapshot.conversation.activity, Activity::Thinking | Activity::Speaking);
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                ui.add_enabled_ui(is_busy, |ui| self.button(ui, Action::Stop));
+                ui.add_enabled_ui(!self.draft.trim().is_empty(), |ui| self.button(ui, Action::Send));
+                let field = egui::TextEdit::singleline(&mut self.draft)
+                    .hint_text("Type a message")
+                    .desired_width(f32::INFINITY);
+                let field = ui.add(field);
+                field.widget_info(|| egui::WidgetInfo::labeled(egui::Role::TextInput, true, "Message"));
+                if field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
+                    self.actions.push(Action::Send);
+                    field.request_focus();
+                }
+            });
+        });
+    }
+}
+
+/// So many at once; more would hide the conversation.
+const MOST_NOTICES: usize = 3;
+
+/// A line with a button to dismiss it; whether it was pressed.
+fn notice(ui: &mut Ui, words: &str) -> bool {
+    let frame = egui::Frame::new().fill(tokens::palette(ui.theme()).notice).corner_radius(tokens::ROUND);
+    let shown = frame.inner_margin(egui::Margin::same(tokens::BUBBLE_MARGIN)).show(ui, |ui| {
+        ui.horizontal(|ui| {
+            let layout = egui::Layout::right_to_left(egui::Align::Center);
+            let button = ui.with_layout(layout, |ui| {
+                let button = ui.button("Dismiss");
+                ui.with_layout(egui::Layout::left_to_right(egui::Align::Center).with_main_wrap(true), |ui| {
+                    ui.label(words)
+                });
+                button.clicked()
+            });
+            button.inner
+        })
+        .inner
+    });
+    shown.inner
+}
