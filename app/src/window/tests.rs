@@ -274,6 +274,15 @@ fn push_to_talk_follows_button_and_space_bar() {
     use repartee_engine::turn::pipeline::Key::{Down, Up};
     let told = [Down, Up].map(|key| Request::Tell(Command::TalkKey(key)));
     assert_eq!(harness.state().requests, told);
+    // Held over several frames, the button is pressed once.
+    harness.state_mut().requests.clear();
+    let button = harness.get_by_role_and_label(Role::Button, "Hold to talk").rect().center();
+    harness.drag_at(button);
+    harness.run_steps(4);
+    assert_eq!(harness.state().requests, told[..1]);
+    harness.drop_at(button);
+    harness.run_steps(2);
+    assert_eq!(harness.state().requests, told);
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) struct View {
 impl View {
     /// Paints everything and gives what the user asked for.
     pub(super) fn show(&mut self, ui: &mut Ui, snapshot: &Snapshot) -> Vec<Request> {
-        self.keys(ui, snapshot);
+        self.keys(ui);
         Panel::top("header").show(ui, |ui| {
             ui.add_space(tokens::GAP);
             self.header(ui, snapshot);
@@ -86,19 +86,12 @@ impl View {
         std::mem::take(&mut self.requests)
     }
 
-    fn keys(&mut self, ui: &Ui, snapshot: &Snapshot) {
+    fn keys(&mut self, ui: &Ui) {
         for action in Action::ALL {
             let pressed = |key| ui.ctx().input_mut(|input| input.consume_shortcut(&key));
             if action.shortcut().is_some_and(pressed) {
                 self.actions.push(action);
             }
-        }
-        // The space bar talks where no text is typed.
-        if snapshot.setup.settings.listening == Listening::WhileKeyDown
-            && ui.ctx().memory(|m| m.focused().is_none())
-        {
-            let is_down = ui.ctx().input(|input| input.key_down(egui::Key::Space));
-            self.talk(is_down);
         }
     }
 
@@ -176,6 +169,7 @@ impl View {
             if settings.listening == Listening::WhileKeyDown {
                 let talk =
                     ui.button("Hold to talk").on_hover_text("Speak while you hold it, or the space bar");
+                // The space bar talks where no text is typed.
                 let pointer = talk.is_pointer_button_down_on();
                 let space = ui.input(|input| input.key_down(egui::Key::Space));
                 self.talk(pointer || space && ui.memory(|m| m.focused().is_none_or(|id| id == talk.id)));
