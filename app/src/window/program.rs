@@ -82,8 +82,6 @@ struct Program {
     /// Revision of the snapshot that was looked at for what is to be stored.
     seen: u64,
     choices: Option<Receiver<Choices>>,
-    /// What went wrong with files, until the user has seen it.
-    said: Vec<String>,
 }
 
 impl Program {
@@ -117,9 +115,10 @@ impl Program {
         let mut view = View::default();
         view.report_path = folder.join(format!("repartee-latency-{stamp}.html")).display().to_string();
         view.shows_latency = saved.shows_latency;
+        view.said = said;
         let stored = live.snapshot().conversation.entries.len();
         let mut program =
-            Self { live, view, waker, home, saved, conversation, stored, seen: 0, choices: None, said };
+            Self { live, view, waker, home, saved, conversation, stored, seen: 0, choices: None };
         program.look_for_choices(context);
         Ok(program)
     }
@@ -175,8 +174,8 @@ impl Program {
     }
 
     fn say(&mut self, words: String) {
-        if !self.said.contains(&words) {
-            self.said.push(words);
+        if !self.view.said.contains(&words) {
+            self.view.said.push(words);
         }
     }
 
@@ -212,11 +211,9 @@ impl eframe::App for Program {
         }
         let snapshot = self.live.snapshot();
         let had_settings = self.view.shows_settings;
-        self.view.said = self.said.clone();
         for request in self.view.show(ui, &snapshot) {
             self.perform(request, &snapshot, &context);
         }
-        self.said.retain(|words| self.view.said.contains(words));
         if self.view.shows_settings && !had_settings {
             self.look_for_choices(&context);
         }
