@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cpal::{ErrorKind, FromSample, InputCallbackInfo, OutputCallbackInfo, Sample, SizedSample};
 
@@ -50,16 +50,14 @@ where
 pub struct Alarm {
     reason: AtomicU8,
     gaps: AtomicU64,
+    faults: AtomicU64,
 }
 
+const FAULT_PAUSE: Duration = Duration::from_millis(1);
+
 /// Reasons for which a stream is over, in order of their numbers in [`Alarm`], from 1.
-const REASONS: [&str; 5] = [
-    "the device is gone",
-    "the system changed the stream",
-    "the sound system is gone",
-    "access was denied",
-    "the driver reports an error",
-];
+const REASONS: [&str; 4] =
+    ["the device is gone", "the system changed the stream", "the sound system is gone", "access was denied"];
 
 impl Alarm {
     /// For the error callback of a stream.
@@ -77,7 +75,13 @@ impl Alarm {
                 ErrorKind::StreamInvalidated => 2,
                 ErrorKind::HostUnavailable => 3,
                 ErrorKind::PermissionDenied => 4,
-                _ => 5,
+                // It may pass: ALSA's way to PulseAudio gives "I/O error" until the server has told the time. cpal
+                // tries again at once, over and over.
+                _ => {
+                    alarm.faults.fetch_add(1, Ordering::Relaxed);
+                    std::thread::park_timeout(FAULT_PAUSE);
+                    return;
+                }
             };
             // The first one is the cause of the others.
             let _ = alarm.reason.compare_exchange(0, number, Ordering::Release, Ordering::Relaxed);
@@ -88,6 +92,11 @@ impl Alarm {
     pub fn reason(&self) -> Option<&'static str> {
         let number = usize::from(self.reason.load(Ordering::Acquire));
         number.checked_sub(1).and_then(|index| REASONS.get(index)).copied()
+    }
+
+    /// Errors that are no reason to give the stream up while it goes on.
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
     }
 
     /// Gaps that the system told of.

@@ -18,6 +18,8 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// A stream that delivers nothing for so long stands still; a new one may take longer to begin.
 const STALL: Duration = Duration::from_millis(700);
 const FIRST_STALL: Duration = Duration::from_secs(4);
+/// A new stream that reports errors may have so long to get over them.
+const FIRST_FAULTS: Duration = Duration::from_secs(2);
 /// Between two tries when no device can be opened.
 const RETRY: Duration = Duration::from_millis(500);
 /// Between two looks at what the default is and whether the chosen device is back.
@@ -94,8 +96,9 @@ struct Open<S> {
     is_fallback: bool,
     default_id: Option<String>,
     count: u64,
-    /// When the count grew last.
+    /// When the count grew last, and the errors until then.
     moved_at: Duration,
+    faults: u64,
     looked_at: Duration,
 }
 
@@ -239,11 +242,18 @@ impl<T: Send + 'static> Side<T> {
         let (count, real_hz) = ports.progress(direction);
         let has_begun = open.count > 0;
         if count != open.count {
-            (open.count, open.moved_at) = (count, now);
+            (open.count, open.moved_at, open.faults) = (count, now, open.alarm.faults());
         }
         let device = open.info.name.clone();
-        let stalled = now.saturating_sub(open.moved_at) >= if has_begun { STALL } else { FIRST_STALL };
-        let reason = open.alarm.reason().or(stalled.then_some("it stands still"));
+        let has_faults = open.alarm.faults() > open.faults;
+        let (limit, stands) = match (has_begun, has_faults) {
+            (true, false) => (STALL, "it stands still"),
+            (true, true) => (STALL, "the driver reports an error"),
+            (false, false) => (FIRST_STALL, "it does not begin"),
+            (false, true) => (FIRST_FAULTS, "the driver reports an error"),
+        };
+        let stalled = now.saturating_sub(open.moved_at) >= limit;
+        let reason = open.alarm.reason().or(stalled.then_some(stands));
         if let Some(reason) = reason {
             self.close();
             // What never ran is not tried again at once.
@@ -376,6 +386,7 @@ impl<T: Send + 'static> Side<T> {
             default_id: system.default_id(self.direction),
             count: 0,
             moved_at: now,
+            faults: 0,
             looked_at: now,
         })
     }

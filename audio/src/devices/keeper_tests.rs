@@ -343,6 +343,40 @@ fn a_stream_that_stands_still_is_rebuilt_without_haste() {
 }
 
 #[test]
+fn a_stream_that_reports_errors_is_given_up_when_nothing_moves() {
+    let mut world = World::new(vec![device(OUTPUT, "out", 48_000)], [Choice::Off, Choice::Default]);
+    world.pass(50);
+    let fault = |world: &World| {
+        world.change(|table| {
+            for stream in table.running.values() {
+                stream.alarm.callback()(cpal::ErrorKind::BackendError.into());
+            }
+        });
+    };
+    // Some at the start, and from time to time: it plays on.
+    for _ in 0..40 {
+        fault(&world);
+        assert_eq!(world.pass(100).iter().filter(|notice| matches!(notice, Notice::Lost { .. })).count(), 0);
+    }
+    assert_eq!(world.system.0.lock().unwrap().opened, 1);
+    world.change(|table| table.devices[0].stands_still = true);
+    world.pass(100);
+    fault(&world);
+    let notices = world.pass(1_000);
+    assert!(
+        matches!(&notices[..], [Notice::Lost { reason, .. }, Notice::Started { .. }] if reason == "the driver reports an error"),
+        "{notices:?}"
+    );
+    // A new one that only has errors is given up earlier than one that is silent.
+    let opened = world.system.0.lock().unwrap().opened;
+    for _ in 0..110 {
+        fault(&world);
+        world.pass(100);
+    }
+    assert!((3..=6).contains(&(world.system.0.lock().unwrap().opened - opened)));
+}
+
+#[test]
 fn a_reply_goes_on_at_the_speaker_that_takes_the_place_of_a_lost_one() {
     let devices = vec![device(OUTPUT, "headset", 48_000), device(OUTPUT, "builtin", 44_100)];
     let mut world = World::new(devices, [Choice::Off, Choice::Default]);

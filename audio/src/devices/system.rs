@@ -18,8 +18,8 @@ use crate::resample::{MAX_RATE_HZ, MIN_RATE_HZ};
 use crate::{AudioError, Direction};
 
 /// Periods to try, in milliseconds; some devices only do longer ones. cpal has two of them in its buffer. Of a microphone, the
-/// short one is heard of sooner, and the server keeps what is not fetched in time. A speaker that runs dry is silent for
-/// much longer than that: PulseAudio connects anew; so it gets 40 ms, which the program's own load does not use up.
+/// short one is heard of sooner, and the server keeps what is not fetched in time. A speaker that runs dry is heard to
+/// do so; it gets 40 ms, which the program's own load does not use up.
 const INPUT_PERIODS_MS: [u32; 3] = [10, 20, 40];
 const OUTPUT_PERIODS_MS: [u32; 3] = [20, 10, 40];
 /// ALSA may miss that a device is gone unless it looks by itself.
