@@ -2,17 +2,13 @@
 //!
 //! A test starts its own binary again with an environment in which the server is the only sound there is (ALSA and
 //! PulseAudio read it at their own times, so it has to be there from the start), and that one starts the
-//! server. Without `pulseaudio` the tests say so and pass, except where `CI=true`: there it has to be
-//! installed, and `cargo xtask test` does that.
-//!
-//! This is real time, and a machine that is busy with other things stalls sound for longer than any buffer lasts. So
-//! one test runs at a time, and each may be tried three times: what is wrong is wrong each time.
+//! server. One test runs at a time.
 
 #![cfg(all(feature = "devices", target_os = "linux"))]
 
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,72 +16,34 @@ use repartee_audio::Direction;
 use repartee_audio::devices::{self, Choice, Notice, Sound, SoundConfig};
 use repartee_audio::echo::EchoMode;
 use repartee_audio::resample::StreamResampler;
+use repartee_room::{RATE_HZ, Server, pause};
 
 const FOLDER: &str = "REPARTEE_TEST_SOUND";
-const PROGRAMS: [&str; 4] = ["pulseaudio", "pactl", "pacat", "parec"];
-const RATE_HZ: usize = 48_000;
-
-/// `norewinds` keeps the null sinks from running ahead of real time.
-const SCRIPT: &str = "load-module module-native-protocol-unix
-load-module module-null-sink norewinds=1 sink_name=speaker rate=48000 channels=2
-load-module module-null-sink norewinds=1 sink_name=mic_in rate=48000 channels=2
-load-module module-remap-source source_name=mic master=mic_in.monitor
-set-default-sink speaker
-set-default-source mic
-";
-
-const ASOUNDRC: &str = "pcm.!default { type pulse }
-ctl.!default { type pulse }
-";
 
 /// Runs `body` with a server of its own.
 fn with_server(name: &str, body: fn(&mut Server)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        return body(&mut Server::start(folder.into()));
+        return body(&mut Server::start(Path::new(&folder)));
     }
-    let has = |program: &&str| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
-    if let Some(missing) = PROGRAMS.iter().find(|program| !has(program)) {
-        let what = format!(
-            "{name} was not run: it needs `{missing}` (Debian: pulseaudio, pulseaudio-utils, libasound2-plugins)"
-        );
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "{what}; `cargo xtask test` installs it");
-        // A test that was not run has to say so.
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("{what}");
-        }
-        return;
-    }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut failures = Vec::new();
-    while let Err(text) = in_own_process(name) {
-        failures.push(text);
-        assert!(failures.len() < TRIES, "{}", failures.join("\n"));
+    if repartee_room::is_possible(name) {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        repartee_room::judge(name, || in_own_process(name));
     }
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
-const TRIES: usize = 3;
 /// For one try: the longest test takes nine seconds.
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// Runs the test `name` where the sound server of its folder is all that there is; what it printed, if it failed.
 fn in_own_process(name: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("start.pa"), SCRIPT).unwrap();
-    std::fs::write(folder.path().join(".asoundrc"), ASOUNDRC).unwrap();
     // Into a file: a pipe would stay open as long as anything that the test left behind.
     let printed = folder.path().join("printed");
     let file = std::fs::File::create(&printed).unwrap();
-    let mut process = Command::new(std::env::current_exe().unwrap())
+    let mut process = repartee_room::inside(folder.path(), std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(FOLDER, folder.path())
-        .env("HOME", folder.path())
-        .env("XDG_RUNTIME_DIR", folder.path())
-        .env("PULSE_SERVER", format!("unix:{}", folder.path().join("pulse/native").display()))
-        .env_remove("XDG_CONFIG_HOME")
-        .env_remove("PULSE_RUNTIME_PATH")
-        .stdin(Stdio::null())
         .stdout(file.try_clone().unwrap())
         .stderr(file)
         .process_group(0)
@@ -112,111 +70,6 @@ fn in_own_process(name: &str) -> Result<(), String> {
         Some(status) if status.success() && has_passed => Ok(()),
         Some(status) => Err(format!("{status}: {text}")),
         None => Err(format!("not over after {} s: {text}", LIMIT.as_secs())),
-    }
-}
-
-struct Server {
-    folder: PathBuf,
-    process: Option<Child>,
-}
-
-impl Server {
-    fn start(folder: PathBuf) -> Self {
-        let mut server = Self { folder, process: None };
-        server.restart();
-        server
-    }
-
-    fn restart(&mut self) {
-        let process = Command::new("pulseaudio")
-            .args(["-n", "-F"])
-            .arg(self.folder.join("start.pa"))
-            .args(["--daemonize=no", "--exit-idle-time=-1"])
-            .stderr(Stdio::null())
-            .spawn();
-        self.process = Some(process.unwrap());
-        let begun = Instant::now();
-        while !self.pactl(&["get-default-source"]).trim().eq("mic") {
-            assert!(begun.elapsed() < Duration::from_secs(20), "pulseaudio does not start");
-            pause(Duration::from_millis(20));
-        }
-    }
-
-    fn stop(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().unwrap();
-            process.wait().unwrap();
-        }
-    }
-
-    fn pactl(&self, words: &[&str]) -> String {
-        let output = Command::new("pactl").args(words).stderr(Stdio::null()).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Speaks `samples` (mono, 48 kHz) into the microphone.
-    fn speak(&self, samples: &[i16]) -> Child {
-        let file = self.folder.join("spoken");
-        let bytes: Vec<u8> = samples.iter().flat_map(|s| [*s, *s]).flat_map(i16::to_le_bytes).collect();
-        std::fs::write(&file, bytes).unwrap();
-        // What speaks has much time, so that only what listens can lose something.
-        Command::new("pacat")
-            .args(["--playback", "--raw", "--format=s16le", "--rate=48000", "--channels=2"])
-            .args(["--latency-msec=1000", "--device=mic_in"])
-            .arg(file)
-            .spawn()
-            .unwrap()
-    }
-
-    /// Records the speaker (mono, 48 kHz) until it is told to stop.
-    fn record(&self) -> Recorder {
-        let file = self.folder.join("recorded");
-        let process = Command::new("parec")
-            .args(["--raw", "--format=float32le", "--rate=48000", "--channels=1", "--latency-msec=20"])
-            .args(["--device=speaker.monitor"])
-            .stdout(std::fs::File::create(&file).unwrap())
-            .spawn()
-            .unwrap();
-        let recorder = Recorder { process, file };
-        // It runs when it has written something.
-        let begun = Instant::now();
-        while std::fs::metadata(&recorder.file).unwrap().len() < 4_096 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "parec records nothing");
-            pause(Duration::from_millis(10));
-        }
-        recorder
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-struct Recorder {
-    process: Child,
-    file: PathBuf,
-}
-
-impl Recorder {
-    fn stop(mut self) -> Vec<f32> {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        read_f32(&self.file)
-    }
-}
-
-fn read_f32(file: &Path) -> Vec<f32> {
-    let bytes = std::fs::read(file).unwrap();
-    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
-}
-
-/// A thread's parking may end early.
-fn pause(duration: Duration) {
-    let begun = Instant::now();
-    while begun.elapsed() < duration {
-        std::thread::park_timeout(duration);
     }
 }
 
@@ -285,15 +138,16 @@ fn capture_is_sample_exact() {
     with_server("capture_is_sample_exact", |server| {
         let mut sound = open(Choice::Default, Choice::Off, EchoMode::Headphones);
         expect_started(&sound, Direction::Input);
-        let spoken: Vec<i16> = noise(1, 3 * RATE_HZ, 0).iter().map(|s| (s * 32_768.0) as i16).collect();
-        let mut speaker = server.speak(&spoken);
+        let spoken = noise(1, 3 * RATE_HZ, 0);
+        let mut speaker = server.speak(&spoken, 1_000);
         let heard = listen(&mut sound, 5.5);
         speaker.wait().unwrap();
         // Three samples of 48 kHz are one of 16 kHz: the same sound is expected at one of three phases.
         let best = (0..3)
             .map(|phase| {
                 let mut signal = vec![0.0f32; phase];
-                signal.extend(spoken.iter().map(|s| f32::from(*s) / 32_768.0));
+                // As the 16 bits of the microphone give it.
+                signal.extend(spoken.iter().map(|s| f32::from((s * 32_768.0) as i16) / 32_768.0));
                 let (mut stream, mut expected) = (StreamResampler::new(48_000, 16_000).unwrap(), Vec::new());
                 stream.push(&signal, &mut expected).unwrap();
                 stream.finish(&mut expected).unwrap();
@@ -324,12 +178,12 @@ fn a_tone_is_played_without_a_gap() {
     with_server("a_tone_is_played_without_a_gap", |server| {
         let mut sound = open(Choice::Off, Choice::Default, EchoMode::Cancel);
         expect_started(&sound, Direction::Output);
-        let recorder = server.record();
+        let recorder = server.record("speaker.monitor");
         let tone: Vec<f32> =
             (0..48_000).map(|i| 0.5 * (std::f32::consts::TAU * 440.0 * i as f32 / 24_000.0).sin()).collect();
         play(&mut sound, 1, &tone);
-        pause(Duration::from_millis(500));
-        let recorded = recorder.stop();
+        recorder.wait_for_silence(Duration::from_millis(300), Duration::from_secs(10));
+        let recorded = recorder.stop().samples;
         let rising: Vec<usize> = (1..recorded.len())
             .filter(|i| recorded[i - 1] < 0.0 && recorded[*i] >= 0.0 && i + 40 < recorded.len())
             .filter(|i| recorded[i + 27].abs() > 0.3)
@@ -337,10 +191,15 @@ fn a_tone_is_played_without_a_gap() {
         let (status, counters) = (sound.keeper.status().output, sound.speaker.control().counters());
         // Every period is there and as long as it should be: 48 000 / 440 = 109.1 samples.
         let count = rising.len();
-        assert!((870..=882).contains(&count), "{count} periods of 880; {status:?}; {counters:?}");
-        let odd: Vec<usize> =
-            rising.windows(2).map(|p| p[1] - p[0]).filter(|p| !(108..=110).contains(p)).collect();
-        assert!(odd.is_empty(), "periods of {odd:?} samples; {status:?}; {counters:?}");
+        let odd: Vec<(usize, usize)> = rising
+            .windows(2)
+            .map(|pair| (pair[0] - rising[0], pair[1] - pair[0]))
+            .filter(|(_, length)| !(108..=110).contains(length))
+            .collect();
+        assert!(
+            (870..=882).contains(&count) && odd.is_empty(),
+            "{count} periods of 880, odd ones (at, length) {odd:?}; {status:?}; {counters:?}"
+        );
         let hz = (rising.len() - 1) as f32 * 48_000.0 / (rising[rising.len() - 1] - rising[0]) as f32;
         assert!((hz - 440.0).abs() < 4.4, "{hz}");
         assert!(sound.speaker.control().latency() > Duration::ZERO);
