@@ -556,6 +556,11 @@ impl OutputCallback {
     }
 
     /// Whether another device has taken the place of this one: one that locked up may run again later.
+    #[cfg(test)]
+    pub(crate) fn queued_samples(&self) -> usize {
+        self.consumer.occupied_len()
+    }
+
     fn is_replaced(&self) -> bool {
         self.shared.connection.load(Ordering::Acquire) != self.connection
     }
