@@ -21,11 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use repartee_audio::devices;
 use repartee_engine::latency::MonotonicClock;
 use repartee_engine::turn::history::History;
+use repartee_engine::turn::machine::Activity;
 use repartee_engine::turn::message::Exchange;
 use repartee_engine::turn::pipeline::{self, Ends, Pipeline, PipelineConfig};
 
@@ -64,6 +66,9 @@ impl Shared {
         }
     }
 }
+
+/// A reply is stopped in less; if not, the program ends without.
+const FINISH: Duration = Duration::from_millis(500);
 
 /// A live conversation. It ends, and the devices close, when this is dropped.
 pub(crate) struct Live {
@@ -130,6 +135,20 @@ impl Live {
             Command::TalkKey(key) => self.pipeline.send(pipeline::Command::TalkKey(key)),
             Command::Set(settings) => self.order(Order::Set(settings)),
             Command::Clear => self.order(Order::Clear),
+        }
+    }
+
+    /// Stops the reply and gives the last snapshot, with what was heard of it. Waits for it, a moment at most.
+    pub(crate) fn finish(&self) -> Snapshot {
+        self.send(Command::Stop);
+        let begun = Instant::now();
+        loop {
+            let snapshot = self.snapshot();
+            let is_over = !matches!(snapshot.conversation.activity, Activity::Thinking | Activity::Speaking);
+            if is_over || begun.elapsed() > FINISH {
+                return snapshot;
+            }
+            std::thread::park_timeout(FINISH / 100);
         }
     }
 

@@ -1,10 +1,11 @@
 //! A conversation on disk: an exchange a line, so that a crash costs at most the line being written.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use jiff::{SignedDuration, Timestamp};
 use repartee_engine::turn::message::Exchange;
 use serde::{Deserialize, Serialize};
 
@@ -56,51 +57,77 @@ impl Conversation {
             Ok((file, String::from_utf8_lossy(&bytes).into_owned()))
         };
         let (file, text) = read().with_context(|| format!("cannot read {}", path.display()))?;
-        let exchanges = text
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Line>(line).ok())
-            .map(|Line { user, heard, interrupted, .. }| Exchange {
-                user: user.into(),
-                heard: heard.into(),
-                interrupted,
-            })
-            .collect();
+        let exchanges = exchanges(&text);
         conversation.file = Some((path, file));
         Ok((conversation, exchanges))
     }
 
-    /// Writes an exchange, all the way to the disk.
+    /// Writes an exchange, all the way to the disk. What can't be written whole leaves the file as it was.
     ///
     /// # Errors
     /// The folder or the file can't be written.
-    pub(crate) fn add(&mut self, exchange: &Exchange) -> Result<()> {
-        let now = jiff::Timestamp::now();
+    pub(crate) fn add(&mut self, at: Timestamp, exchange: &Exchange) -> Result<()> {
         if self.file.is_none() {
             fs::create_dir_all(&self.folder)
                 .with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
-            let path = self.folder.join(format!("{}.jsonl", now.strftime("%Y-%m-%dT%H-%M-%S-%3f")));
-            let mut options = OpenOptions::new();
-            options.append(true).create(true);
-            // What was said is nobody else's business.
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let file = options.open(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            let (path, file) = create(&self.folder, at)?;
             self.file = Some((path, file));
         }
         let Some((path, file)) = &mut self.file else { return Ok(()) };
         let (user, heard) = (exchange.user.to_string(), exchange.heard.to_string());
-        let line = Line { at: now.to_string(), user, heard, interrupted: exchange.interrupted };
+        let line = Line { at: at.to_string(), user, heard, interrupted: exchange.interrupted };
         let mut line = serde_json::to_string(&line)?;
         line.push('\n');
-        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
-        written.with_context(|| format!("cannot write {}", path.display()))
+        let mut write = || {
+            let whole = file.metadata()?.len();
+            let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+            written.inspect_err(|_| {
+                // Half a line would spoil the next one. A disk that is full still does this much.
+                let _ = file.set_len(whole);
+            })
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
     }
+}
+
+/// What the lines say; one that is cut off, or no exchange, is passed over.
+fn exchanges(text: &str) -> Vec<Exchange> {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    lines
+        .map(|Line { user, heard, interrupted, .. }| Exchange {
+            user: user.into(),
+            heard: heard.into(),
+            interrupted,
+        })
+        .collect()
+}
+
+/// A new file for a conversation that begins at `at`; of two in a millisecond, the second is a millisecond late.
+fn create(folder: &Path, mut at: Timestamp) -> Result<(PathBuf, File)> {
+    let mut options = OpenOptions::new();
+    options.append(true).create_new(true);
+    // What was said is nobody else's business.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    loop {
+        let path = folder.join(format!("{}.jsonl", at.strftime("%Y-%m-%dT%H-%M-%S-%3f")));
+        match options.open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => at += SignedDuration::from_millis(1),
+            Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
+        }
+    }
+}
+
+/// The files of all conversations.
+fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|end| end == "jsonl") && path.is_file())
 }
 
 /// The names are times: the last in order is the newest.
 fn newest(folder: &Path) -> Option<PathBuf> {
-    let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(|path| path.extension().is_some_and(|end| end == "jsonl") && path.is_file()).max()
+    files(folder).max()
 }
 
 #[cfg(test)]
@@ -118,10 +145,10 @@ mod tests {
         let (mut conversation, past) = Conversation::last(&home).expect("nothing yet");
         assert!(past.is_empty() && !folder.path().join("conversations").exists());
         let all = [exchange("Hello,\n\"you\".", "Hello!"), exchange("Go on", "")];
-        conversation.add(&all[0]).expect("a file");
+        conversation.add(Timestamp::now(), &all[0]).expect("a file");
         let (mut conversation, past) = Conversation::last(&home).expect("a file");
         assert_eq!(past, all[..1]);
-        conversation.add(&all[1]).expect("a file");
+        conversation.add(Timestamp::now(), &all[1]).expect("a file");
         assert_eq!(Conversation::last(&home).expect("a file").1, all);
     }
 
@@ -130,13 +157,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let home = Home::at(folder.path());
         let mut conversation = Conversation::new(&home);
-        conversation.add(&exchange("One", "1")).expect("a file");
+        conversation.add(Timestamp::now(), &exchange("One", "1")).expect("a file");
         let path = newest(&home.conversations).expect("a file");
         let mut file = OpenOptions::new().append(true).open(&path).expect("the file");
         file.write_all(b"{\"at\":\"2026-01-01T00:00:00Z\",\"user\":\"Tw").expect("half a line");
         let (mut conversation, past) = Conversation::last(&home).expect("a file");
         assert_eq!(past, [exchange("One", "1")]);
-        conversation.add(&exchange("Three", "3")).expect("a file");
+        conversation.add(Timestamp::now(), &exchange("Three", "3")).expect("a file");
         assert_eq!(
             Conversation::last(&home).expect("a file").1,
             [exchange("One", "1"), exchange("Three", "3")]
@@ -149,7 +176,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let home = Home::at(folder.path());
-        Conversation::new(&home).add(&exchange("a", "b")).expect("a file");
+        Conversation::new(&home).add(Timestamp::now(), &exchange("a", "b")).expect("a file");
         let path = newest(&home.conversations).expect("a file");
         assert_eq!(fs::metadata(path).expect("a file").permissions().mode() & 0o077, 0);
     }

@@ -8,6 +8,7 @@
 //! With `REPARTEE_HOME` both are in that folder. A file that can't be read is set aside under another name and said to
 //! the user: it may be one of a later version, or worth a look.
 
+mod clerk;
 mod conversation;
 mod settings;
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub(crate) use clerk::{Clerk, News};
 pub(crate) use conversation::Conversation;
 pub(crate) use settings::{Look, Saved};
 

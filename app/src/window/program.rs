@@ -14,9 +14,9 @@ use super::choices::Choices;
 use super::tokens;
 use super::view::{Request, View};
 use crate::commands::converse::report_of;
-use crate::live::{Command, Live, Settings, Snapshot};
+use crate::live::{Command, Live, Snapshot};
 use crate::output::{self, Output};
-use crate::saved::{Conversation, Home, Look, Saved};
+use crate::saved::{Clerk, Conversation, Home, Look, News, Saved};
 
 /// A change is shown this soon: 30 frames a second are smooth enough for words and meters.
 const SOON: Duration = Duration::from_millis(33);
@@ -73,11 +73,10 @@ struct Program {
     live: Live,
     view: View,
     waker: Arc<Waker>,
-    home: Home,
-    /// As last stored.
+    clerk: Clerk,
+    /// As last handed to the clerk.
     saved: Saved,
-    conversation: Conversation,
-    /// Entries of the snapshot that are on disk.
+    /// Entries of the snapshot that the clerk has.
     stored: usize,
     /// Revision of the snapshot that was looked at for what is to be stored.
     seen: u64,
@@ -117,8 +116,9 @@ impl Program {
         view.shows_latency = saved.shows_latency;
         view.said = said;
         let stored = live.snapshot().conversation.entries.len();
-        let mut program =
-            Self { live, view, waker, home, saved, conversation, stored, seen: 0, choices: None };
+        let written = context.clone();
+        let clerk = Clerk::start(home, conversation, move || written.request_repaint())?;
+        let mut program = Self { live, view, waker, clerk, saved, stored, seen: 0, choices: None };
         program.look_for_choices(context);
         Ok(program)
     }
@@ -141,70 +141,77 @@ impl Program {
         match request {
             Request::Tell(command) => {
                 if command == Command::Clear {
-                    self.conversation = Conversation::new(&self.home);
+                    self.clerk.begin_anew();
                 }
                 self.live.send(command);
             }
             Request::SaveReport { from, path } => {
-                let saved = save_report(snapshot, from, &path);
-                self.view.report_said = match saved {
-                    Ok(turns) => format!("{turns} turns in {}", path.display()),
-                    Err(error) => format!("{error:#}"),
-                };
+                let snapshot = snapshot.clone();
+                self.clerk.errand(move || {
+                    News::Report(match save_report(&snapshot, from, &path) {
+                        Ok(turns) => format!("{turns} turns in {}", path.display()),
+                        Err(error) => format!("{error:#}"),
+                    })
+                });
             }
             Request::Quit => context.send_viewport_cmd(ViewportCommand::Close),
         }
     }
 
-    /// Writes what was said since the last frame.
-    fn store_entries(&mut self, snapshot: &Snapshot) {
+    /// Hands over what was said since the last look.
+    fn keep_entries(&mut self, snapshot: &Snapshot) {
         let entries = &snapshot.conversation.entries;
         // A new conversation begins with none.
         self.stored = self.stored.min(entries.len());
         for entry in &entries[self.stored..] {
             let heard = &entry.reply.text[..entry.reply.text.floor_char_boundary(entry.reply.heard_bytes)];
-            let exchange =
-                Exchange { user: entry.user.clone(), heard: heard.into(), interrupted: entry.is_interrupted };
-            if let Err(error) = self.conversation.add(&exchange) {
-                tracing::error!("{error:#}");
-                self.say(format!("What was said is not kept: {error:#}"));
-            }
+            let (user, interrupted) = (entry.user.clone(), entry.is_interrupted);
+            self.clerk.keep(Exchange { user, heard: heard.into(), interrupted });
         }
         self.stored = entries.len();
     }
 
-    fn say(&mut self, words: String) {
-        if !self.view.said.contains(&words) {
-            self.view.said.push(words);
-        }
-    }
-
-    /// Keeps settings and look when they have changed.
-    fn store_settings(&mut self, snapshot: &Snapshot, context: &Context) {
+    /// Hands over settings and look when they have changed.
+    fn keep_settings(&mut self, snapshot: &Snapshot, context: &Context) {
         let look = match context.options(|options| options.theme_preference) {
             ThemePreference::System => Look::System,
             ThemePreference::Light => Look::Light,
             ThemePreference::Dark => Look::Dark,
         };
-        let settings: Settings = snapshot.setup.settings.clone();
-        let now = Saved { settings, look, shows_latency: self.view.shows_latency };
-        if now != self.saved {
-            self.saved = now;
-            if let Err(error) = self.saved.store(&self.home) {
-                tracing::error!("{error:#}");
-                self.say(format!("The settings are not kept: {error:#}"));
+        let (settings, shows_latency) = (&snapshot.setup.settings, self.view.shows_latency);
+        let saved = &mut self.saved;
+        if (settings, look, shows_latency) != (&saved.settings, saved.look, saved.shows_latency) {
+            *saved = Saved { settings: settings.clone(), look, shows_latency };
+            self.clerk.keep_settings(saved.clone());
+        }
+    }
+
+    fn take_news(&mut self) {
+        for news in self.clerk.news() {
+            match news {
+                News::Failed(words) => self.view.said.push(words),
+                News::Report(words) => self.view.report_said = words,
             }
         }
     }
 }
 
 impl eframe::App for Program {
-    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
-        let context = ui.ctx().clone();
+    /// Runs before each frame, and while the window is hidden and there are none.
+    fn logic(&mut self, context: &Context, _frame: &mut eframe::Frame) {
         let is_hidden = context.input(|input| {
             input.viewport().minimized.unwrap_or(false) || input.viewport().occluded.unwrap_or(false)
         });
         self.waker.is_hidden.store(is_hidden, Ordering::Relaxed);
+        let snapshot = self.live.snapshot();
+        if std::mem::replace(&mut self.seen, snapshot.revision) != snapshot.revision {
+            self.keep_entries(&snapshot);
+        }
+        self.take_news();
+    }
+
+    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        let context = ui.ctx().clone();
         if let Some(choices) = self.choices.as_ref().and_then(|choices| choices.try_recv().ok()) {
             self.view.choices = choices;
             self.choices = None;
@@ -217,15 +224,18 @@ impl eframe::App for Program {
         if self.view.shows_settings && !had_settings {
             self.look_for_choices(&context);
         }
-        if std::mem::replace(&mut self.seen, snapshot.revision) != snapshot.revision {
-            self.store_entries(&snapshot);
-        }
-        self.store_settings(&snapshot, &context);
+        self.keep_settings(&snapshot, &context);
         let runs_on =
             Metric::ALL.iter().any(|m| matches!(snapshot.conversation.reading(*m), Reading::Live { .. }));
-        if runs_on && self.view.shows_latency && !is_hidden {
+        if runs_on && self.view.shows_latency {
             context.request_repaint_after(TICK);
         }
+    }
+
+    fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
+        // What was heard of a reply under way is kept too.
+        let snapshot = self.live.finish();
+        self.keep_entries(&snapshot);
     }
 
     fn persist_egui_memory(&self) -> bool {
