@@ -131,9 +131,13 @@ fn settle(pieces: &mut Vec<Piece>, piece: Piece) {
     pieces.push(piece);
 }
 
-/// What the assistant is told: how to answer, and the time, which a small model would otherwise invent.
+/// What the assistant is told: how to answer, and the time, which a small model would otherwise invent. To the quarter of
+/// an hour: each change of these words costs the model a reading of the whole conversation.
 pub(crate) fn instructions(now: &jiff::ZonedDateTime) -> String {
-    format!("{SYSTEM_PROMPT} It is {}.", now.strftime("%A, %B %-d, %Y, %-I:%M %p"))
+    let quarter = jiff::ZonedDateTimeRound::new().smallest(jiff::Unit::Minute).increment(15);
+    // Only the end of all time has no next quarter.
+    let about = now.round(quarter).unwrap_or_else(|_| now.clone());
+    format!("{SYSTEM_PROMPT} It is {}.", about.strftime("%A, %B %-d, %Y, about %-I:%M %p"))
 }
 
 pub(crate) fn run(args: TalkArgs) -> Result<()> {
@@ -411,10 +415,18 @@ mod tests {
 
     #[test]
     fn the_assistant_knows_the_time() {
-        let now = jiff::civil::date(2026, 11, 3).at(15, 7, 0, 0).in_tz("UTC").expect("a moment");
-        let text = instructions(&now);
-        assert!(text.starts_with(SYSTEM_PROMPT), "{text}");
-        assert!(text.ends_with(" It is Tuesday, November 3, 2026, 3:07 PM."), "{text}");
+        let at = |hour, minute| {
+            let now = jiff::civil::date(2026, 11, 3).at(hour, minute, 0, 0).in_tz("UTC").expect("a moment");
+            instructions(&now)
+        };
+        assert!(at(15, 7).starts_with(SYSTEM_PROMPT), "{}", at(15, 7));
+        assert!(at(15, 7).ends_with(" It is Tuesday, November 3, 2026, about 3:00 PM."), "{}", at(15, 7));
+        assert!(
+            at(23, 55).ends_with(" It is Wednesday, November 4, 2026, about 12:00 AM."),
+            "{}",
+            at(23, 55)
+        );
+        assert_eq!(at(15, 8), at(15, 22), "the model keeps what it has read");
     }
 
     #[test]

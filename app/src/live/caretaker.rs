@@ -10,8 +10,9 @@ use anyhow::Result;
 use repartee_audio::Direction;
 use repartee_audio::devices::{Keeper, Notice};
 use repartee_engine::turn::history::History;
+use repartee_engine::turn::machine::Activity;
 use repartee_engine::turn::message::Stage;
-use repartee_engine::turn::pipeline::{Command, CommandSender, NoticeKind, Readiness, Signal};
+use repartee_engine::turn::pipeline::{Command, NoticeKind, Pipeline, Readiness, Signal};
 
 use super::models::{Load, Loader, What};
 use super::{Settings, Shared, sound};
@@ -28,26 +29,29 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(super) struct Caretaker {
     keeper: Keeper,
     has_speaker: Arc<AtomicBool>,
-    conversation: CommandSender,
+    pipeline: Arc<Pipeline>,
     shared: Arc<Shared>,
     loader: Sender<Load>,
     settings: Settings,
+    /// As the model has it.
+    system_prompt: String,
 }
 
 impl Caretaker {
-    /// Asks for all models; they are loaded in a thread of their own.
+    /// Asks for all models; they are loaded in a thread of their own. The conversation has begun with `system_prompt`.
     pub(super) fn new(
         keeper: Keeper,
         has_speaker: Arc<AtomicBool>,
-        conversation: CommandSender,
+        pipeline: Arc<Pipeline>,
         shared: Arc<Shared>,
         settings: Settings,
+        system_prompt: String,
     ) -> Result<Self> {
         let (loader, requests) = channel();
-        let worker = Loader::new(conversation.clone(), shared.clone());
+        let worker = Loader::new(pipeline.sender(), shared.clone());
         // It ends with the caretaker; nobody waits for a model that is being loaded.
         Builder::new().name("loader".into()).spawn(move || worker.run(&requests))?;
-        let caretaker = Self { keeper, has_speaker, conversation, shared, loader, settings };
+        let caretaker = Self { keeper, has_speaker, pipeline, shared, loader, settings, system_prompt };
         for what in [What::Recogniser, What::Writer, What::Speech] {
             caretaker.load(what);
         }
@@ -65,11 +69,15 @@ impl Caretaker {
             match orders.recv_timeout(LOOK) {
                 Ok(Order::Set(settings)) => self.set(settings.within_limits()),
                 Ok(Order::Clear) => {
-                    let history = History::new(&self.settings.system_prompt());
-                    self.conversation.send(Command::SetHistory(history));
+                    self.system_prompt = self.settings.system_prompt();
+                    self.pipeline.send(Command::SetHistory(History::new(&self.system_prompt)));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+            // The time in it runs on. The model reads the whole conversation anew behind it: while nobody waits for it.
+            if self.pipeline.snapshot().activity == Activity::Idle {
+                self.instruct();
             }
             let notices: Vec<Notice> = self.keeper.notices().collect();
             notices.iter().for_each(|notice| self.tell(notice));
@@ -79,6 +87,15 @@ impl Caretaker {
             };
             let (input, output) = (name(&status.input), name(&status.output));
             self.shared.change(|setup| (setup.input, setup.output) = (input, output));
+        }
+    }
+
+    /// Gives the model its instructions, if they are others than it has.
+    fn instruct(&mut self) {
+        let system_prompt = self.settings.system_prompt();
+        if system_prompt != self.system_prompt {
+            self.pipeline.send(Command::SetInstructions(system_prompt.as_str().into()));
+            self.system_prompt = system_prompt;
         }
     }
 
@@ -98,12 +115,12 @@ impl Caretaker {
             _ => None,
         };
         if let Some(signal) = signal {
-            self.conversation.send(Command::Signal(signal));
+            self.pipeline.send(Command::Signal(signal));
         }
         tracing::info!(%notice, "sound");
         // What is in use stands in the snapshot.
         if !matches!(notice, Notice::Started { .. } | Notice::SignalBack) {
-            self.conversation.send(Command::Tell(NoticeKind::Sound, notice.to_string().into()));
+            self.pipeline.send(Command::Tell(NoticeKind::Sound, notice.to_string().into()));
         }
     }
 
@@ -112,12 +129,10 @@ impl Caretaker {
         let old = std::mem::replace(&mut self.settings, new);
         let new = self.settings.clone();
         if (new.turns(), new.listening) != (old.turns(), old.listening) {
-            self.conversation.send(Command::SetTurns(new.turns()));
-            self.conversation.send(Command::Listen(new.listening));
+            self.pipeline.send(Command::SetTurns(new.turns()));
+            self.pipeline.send(Command::Listen(new.listening));
         }
-        if new.instructions != old.instructions {
-            self.conversation.send(Command::SetInstructions(new.system_prompt().into()));
-        }
+        self.instruct();
         if new.input != old.input {
             self.keeper.choose(Direction::Input, new.input.clone());
         }
@@ -129,7 +144,7 @@ impl Caretaker {
         }
         for (what, stage) in new.reloads(&old) {
             if what != What::Style {
-                self.conversation.send(Command::Await(stage));
+                self.pipeline.send(Command::Await(stage));
                 self.shared.change(|setup| setup.set_stage(stage, String::new(), Readiness::Loading));
             }
             self.load(what);

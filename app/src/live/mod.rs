@@ -72,7 +72,7 @@ const FINISH: Duration = Duration::from_millis(500);
 
 /// A live conversation. It ends, and the devices close, when this is dropped.
 pub(crate) struct Live {
-    pipeline: Pipeline,
+    pipeline: Arc<Pipeline>,
     orders: Option<Sender<Order>>,
     caretaker: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
@@ -96,7 +96,8 @@ impl Live {
         let setup = Setup::of(&settings);
         let shared =
             Arc::new(Shared { setup: Mutex::new(Arc::new(setup)), revision: AtomicU64::new(0), wake });
-        let mut history = History::new(&settings.system_prompt());
+        let system_prompt = settings.system_prompt();
+        let mut history = History::new(&system_prompt);
         past.iter().for_each(|exchange| history.remember(exchange));
         let config = PipelineConfig {
             turns: settings.turns(),
@@ -113,9 +114,16 @@ impl Live {
         let on_change = Box::new(move || told.changed());
         let pipeline = Pipeline::start(config, ends, Arc::new(MonotonicClock::new()), on_change)
             .context("the system gives no threads")?;
+        let pipeline = Arc::new(pipeline);
         let (orders, inbox) = channel();
-        let caretaker =
-            Caretaker::new(sound.keeper, has_speaker, pipeline.sender(), shared.clone(), settings)?;
+        let caretaker = Caretaker::new(
+            sound.keeper,
+            has_speaker,
+            pipeline.clone(),
+            shared.clone(),
+            settings,
+            system_prompt,
+        )?;
         let run = move || caretaker.run(&inbox);
         let thread = Builder::new().name("caretaker".into()).spawn(run)?;
         Ok(Self { pipeline, orders: Some(orders), caretaker: Some(thread), shared })
