@@ -162,6 +162,7 @@ struct Printer {
     entries: usize,
     notice: u64,
     is_ready: bool,
+    is_deaf: bool,
     /// The exchange whose reply is being printed: how much of it is.
     open: Option<usize>,
     status: String,
@@ -169,7 +170,15 @@ struct Printer {
 
 impl Printer {
     fn new(is_terminal: bool) -> Self {
-        Self { is_terminal, entries: 0, notice: 0, is_ready: false, open: None, status: String::new() }
+        Self {
+            is_terminal,
+            entries: 0,
+            notice: 0,
+            is_ready: false,
+            is_deaf: false,
+            open: None,
+            status: String::new(),
+        }
     }
 
     /// What is to be printed now.
@@ -192,6 +201,10 @@ impl Printer {
                 out += &format!("note: {}\n", notice.text);
             }
             self.notice = conversation.notices.last().map_or(0, |notice| notice.number);
+            let is_deaf = conversation.microphone == MicrophoneState::NoSignal;
+            if !std::mem::replace(&mut self.is_deaf, is_deaf) && is_deaf {
+                out += "note: the microphone gives no signal; is it muted?\n";
+            }
             let is_ready = conversation.readiness.iter().all(|readiness| *readiness != Readiness::Loading);
             if is_ready && !std::mem::replace(&mut self.is_ready, is_ready) {
                 let microphone = snapshot.setup.input.as_deref().unwrap_or("no microphone");
@@ -298,6 +311,17 @@ mod tests {
         assert_eq!(printer.update(&after), " …\nnote: gone\n");
         assert_eq!(printer.update(&after), "");
         assert_eq!(printer.end(), "");
+    }
+
+    #[test]
+    fn a_deaf_microphone_is_told_once_until_it_hears_again() {
+        let mut printer = Printer::new(false);
+        printer.update(&shown(|_| {}));
+        let deaf = shown(|s| s.microphone = MicrophoneState::NoSignal);
+        let told = "note: the microphone gives no signal; is it muted?\n";
+        assert_eq!((printer.update(&deaf).as_str(), printer.update(&deaf).as_str()), (told, ""));
+        assert_eq!(printer.update(&shown(|_| {})), "");
+        assert_eq!(printer.update(&deaf), told);
     }
 
     #[test]

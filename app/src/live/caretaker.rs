@@ -118,8 +118,9 @@ impl Caretaker {
             self.pipeline.send(Command::Signal(signal));
         }
         tracing::info!(%notice, "sound");
-        // What is in use stands in the snapshot.
-        if !matches!(notice, Notice::Started { .. } | Notice::SignalBack) {
+        // What is in use, and whether it gives a signal, stands in the snapshot: shown as long as it is so, and told by
+        // nothing that would stay.
+        if !matches!(notice, Notice::Started { .. } | Notice::NoSignal { .. } | Notice::SignalBack) {
             self.pipeline.send(Command::Tell(NoticeKind::Sound, notice.to_string().into()));
         }
     }
