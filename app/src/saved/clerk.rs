@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use repartee_engine::turn::message::Exchange;
 
-use super::{Conversation, Home, Saved};
+use super::{Conversation, Earlier, Home, Saved};
 
 /// What the front end hands over.
 enum Order {
@@ -21,6 +21,9 @@ enum Order {
     BeginAnew,
     Settings(Box<Saved>),
     Errand(Box<dyn FnOnce() -> News + Send>),
+    List,
+    Read(Earlier),
+    Delete(Earlier),
 }
 
 /// What the front end has to know.
@@ -30,6 +33,10 @@ pub(crate) enum News {
     Failed(String),
     /// What came of a report.
     Report(String),
+    /// All conversations but the one under way, the newest first.
+    Earlier(Vec<Earlier>),
+    /// What was said in one of them.
+    Read(Earlier, Vec<Exchange>),
 }
 
 /// Keeps exchanges and settings on a thread of its own.
@@ -90,6 +97,21 @@ impl Clerk {
         self.order(Order::Errand(Box::new(errand)));
     }
 
+    /// Asks for [`News::Earlier`].
+    pub(crate) fn list(&self) {
+        self.order(Order::List);
+    }
+
+    /// Asks for [`News::Read`].
+    pub(crate) fn read(&self, earlier: Earlier) {
+        self.order(Order::Read(earlier));
+    }
+
+    /// Deletes a conversation, and asks for [`News::Earlier`].
+    pub(crate) fn delete(&self, earlier: Earlier) {
+        self.order(Order::Delete(earlier));
+    }
+
     /// What there is to know since the last call.
     pub(crate) fn news(&self) -> impl Iterator<Item = News> + '_ {
         self.news.try_iter()
@@ -144,11 +166,28 @@ impl Desk {
                         self.write();
                         (self.tell)(errand());
                     }
+                    Order::List => self.list(),
+                    Order::Read(earlier) => (self.tell)(match earlier.read() {
+                        Ok(exchanges) => News::Read(earlier, exchanges),
+                        Err(error) => News::Failed(format!("{error:#}")),
+                    }),
+                    Order::Delete(earlier) => {
+                        if let Err(error) = earlier.delete() {
+                            (self.tell)(News::Failed(format!("{error:#}")));
+                        }
+                        self.list();
+                    }
                 }
             }
             self.write();
         }
         self.write();
+    }
+
+    fn list(&mut self) {
+        // Which one is under way may stand among what is not written.
+        self.write();
+        (self.tell)(News::Earlier(self.conversation.earlier()));
     }
 
     /// Writes all that is not written.

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use repartee_engine::turn::message::Exchange;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use super::Home;
 
 /// More of a file is not read: its oldest exchanges are beyond every model's memory.
 const MAX_BYTES: u64 = 16 << 20;
+
+/// So much of a file is read to say what it is about.
+const START_BYTES: u64 = 64 << 10;
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
@@ -62,6 +66,14 @@ impl Conversation {
         Ok((conversation, exchanges))
     }
 
+    /// All conversations but this one, the newest first.
+    pub(crate) fn earlier(&self) -> Vec<Earlier> {
+        let own = self.file.as_ref().map(|(path, _)| path);
+        let mut paths: Vec<_> = files(&self.folder).filter(|path| Some(path) != own).collect();
+        paths.sort_unstable_by(|a, b| b.cmp(a));
+        paths.into_iter().filter_map(Earlier::of).collect()
+    }
+
     /// Writes an exchange, all the way to the disk. What can't be written whole leaves the file as it was.
     ///
     /// # Errors
@@ -100,6 +112,54 @@ fn exchanges(text: &str) -> Vec<Exchange> {
             interrupted,
         })
         .collect()
+}
+
+/// An earlier conversation, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Earlier {
+    /// Its file.
+    pub(crate) path: PathBuf,
+    /// The day on which it began, where the user is: `Monday, November 30, 2026`.
+    pub(crate) day: String,
+    /// The time: `3:27 PM`.
+    pub(crate) time: String,
+    /// What the user said first.
+    pub(crate) first: String,
+}
+
+impl Earlier {
+    /// From the first exchange in the file; `None` if it has none.
+    fn of(path: PathBuf) -> Option<Self> {
+        let mut start = Vec::new();
+        File::open(&path).ok()?.take(START_BYTES).read_to_end(&mut start).ok()?;
+        let start = String::from_utf8_lossy(&start);
+        let line = start.lines().find_map(|line| serde_json::from_str::<Line>(line).ok())?;
+        let at = line.at.parse::<Timestamp>().ok()?.to_zoned_datetime(TimeZone::system());
+        let (day, time) = (at.strftime("%A, %B %-d, %Y").to_string(), at.strftime("%-I:%M %p").to_string());
+        Some(Self { path, day, time, first: line.user })
+    }
+
+    /// What was said and heard.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub(crate) fn read(&self) -> Result<Vec<Exchange>> {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            File::open(&self.path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().with_context(|| format!("cannot read {}", self.path.display()))?;
+        Ok(exchanges(&String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Removes its file for good.
+    ///
+    /// # Errors
+    /// The file can't be removed.
+    pub(crate) fn delete(&self) -> Result<()> {
+        fs::remove_file(&self.path).with_context(|| format!("cannot delete {}", self.path.display()))
+    }
 }
 
 /// A new file for a conversation that begins at `at`; of two in a millisecond, the second is a millisecond late.
@@ -168,6 +228,30 @@ mod tests {
             Conversation::last(&home).expect("a file").1,
             [exchange("One", "1"), exchange("Three", "3")]
         );
+    }
+
+    #[test]
+    fn earlier_conversations_are_listed_read_and_deleted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path());
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        let mut old = Conversation::new(&home);
+        old.add(at("2026-02-03T12:00:00Z"), &exchange("One", "1")).expect("a file");
+        old.add(at("2026-02-03T12:01:00Z"), &exchange("Two", "")).expect("a file");
+        let mut newer = Conversation::new(&home);
+        newer.add(at("2026-02-05T12:00:00Z"), &exchange("Three", "3")).expect("a file");
+        fs::write(home.conversations.join("2026-02-04T00-00-00-000.jsonl"), "no exchange").expect("a file");
+        fs::write(home.conversations.join("notes.txt"), "not ours").expect("a file");
+        assert_eq!(newer.earlier().len(), 1, "without the one under way");
+        let all = Conversation::new(&home).earlier();
+        let firsts: Vec<_> = all.iter().map(|e| (e.first.as_str(), e.day.as_str())).collect();
+        assert_eq!(firsts, [("Three", "Thursday, February 5, 2026"), ("One", "Tuesday, February 3, 2026")]);
+        assert_eq!(all[1].read().expect("a file"), [exchange("One", "1"), exchange("Two", "")]);
+        all[1].delete().expect("it is there");
+        assert_eq!(Conversation::new(&home).earlier(), all[..1]);
+        let error = format!("{:#}", all[1].delete().expect_err("it is gone"));
+        assert!(error.contains("2026-02-03"), "{error}");
+        assert!(all[1].read().is_err());
     }
 
     #[cfg(unix)]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 pub(crate) use clerk::{Clerk, News};
-pub(crate) use conversation::Conversation;
+pub(crate) use conversation::{Conversation, Earlier};
 pub(crate) use settings::{Look, Saved};
 
 /// Folder for settings and conversations, in place of the system's.

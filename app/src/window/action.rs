@@ -13,6 +13,8 @@ pub(super) enum Action {
     Send,
     /// Begin a new conversation.
     NewConversation,
+    /// Show or hide the list of earlier conversations.
+    ToggleEarlier,
     /// Show or hide where the time goes.
     ToggleLatency,
     /// Show or hide the settings.
@@ -27,11 +29,12 @@ pub(super) enum Action {
 
 impl Action {
     /// All, in the order in which keys are looked at.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::ToggleMute,
         Self::Stop,
         Self::Send,
         Self::NewConversation,
+        Self::ToggleEarlier,
         Self::ToggleLatency,
         Self::ToggleSettings,
         Self::ToggleRecording,
@@ -46,6 +49,7 @@ impl Action {
             Self::Stop => "Stop",
             Self::Send => "Send",
             Self::NewConversation => "New",
+            Self::ToggleEarlier => "Earlier",
             Self::ToggleLatency => "Latency",
             Self::ToggleSettings => "Settings",
             Self::ToggleRecording => "Record",
@@ -61,6 +65,7 @@ impl Action {
             Self::Stop => "Stop the reply",
             Self::Send => "Send the text",
             Self::NewConversation => "Begin a new conversation",
+            Self::ToggleEarlier => "Show what was said before, by date",
             Self::ToggleLatency => "Show where the time goes",
             Self::ToggleSettings => "Models, voice, devices",
             Self::ToggleRecording => "Take the turns from now on into a report",
@@ -77,6 +82,7 @@ impl Action {
             Self::Stop => Some(KeyboardShortcut::new(Modifiers::NONE, Key::Escape)),
             Self::Send => None,
             Self::NewConversation => command(Key::N),
+            Self::ToggleEarlier => command(Key::H),
             Self::ToggleLatency => command(Key::L),
             Self::ToggleSettings => command(Key::Comma),
             Self::ToggleRecording => command(Key::R),

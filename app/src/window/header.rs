@@ -26,6 +26,7 @@ impl View {
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 self.toggle(ui, Action::ToggleSettings, self.shows_settings);
                 self.toggle(ui, Action::ToggleLatency, self.shows_latency);
+                self.toggle(ui, Action::ToggleEarlier, self.earlier.is_shown);
                 self.button(ui, Action::NewConversation);
             });
         });

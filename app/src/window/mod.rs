@@ -6,6 +6,7 @@
 
 mod action;
 mod choices;
+mod earlier;
 mod header;
 mod overlay;
 mod program;

@@ -11,6 +11,7 @@ use repartee_engine::latency::{Metric, Reading, Report};
 use repartee_engine::turn::message::Exchange;
 
 use super::choices::Choices;
+use super::earlier::Open;
 use super::tokens;
 use super::view::{Request, View};
 use crate::commands::converse::report_of;
@@ -154,6 +155,9 @@ impl Program {
                     })
                 });
             }
+            Request::ListEarlier => self.clerk.list(),
+            Request::ReadEarlier(earlier) => self.clerk.read(earlier),
+            Request::DeleteEarlier(earlier) => self.clerk.delete(earlier),
             Request::Quit => context.send_viewport_cmd(ViewportCommand::Close),
         }
     }
@@ -191,6 +195,8 @@ impl Program {
             match news {
                 News::Failed(words) => self.view.said.push(words),
                 News::Report(words) => self.view.report_said = words,
+                News::Earlier(list) => self.view.earlier.list = Some(list),
+                News::Read(which, exchanges) => self.view.earlier.open = Some(Open { which, exchanges }),
             }
         }
     }

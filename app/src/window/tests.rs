@@ -7,16 +7,18 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use repartee_engine::latency::{Metric, Reading};
 use repartee_engine::turn::machine::Activity;
-use repartee_engine::turn::message::{Stage, TurnNumber};
+use repartee_engine::turn::message::{Exchange, Stage, TurnNumber};
 use repartee_engine::turn::pipeline::{
     self, Entry, Level, Listening, MicrophoneState, Notice, NoticeKind, Readiness, ReplyText,
 };
 
 use super::choices::{Choice, Choices};
+use super::earlier::Open;
 use super::overlay::tests::record;
 use super::tokens;
 use super::view::{Request, View};
 use crate::live::{Command, Settings, Setup, Snapshot, StageInfo};
+use crate::saved::Earlier;
 
 /// A view, what it shows, and what it asked for.
 #[derive(Default)]
@@ -173,22 +175,97 @@ fn mute_changes_only_when_it_listens() {
 }
 
 #[test]
-fn a_deaf_microphone_is_said_with_what_to_do() {
+fn a_deaf_microphone_is_said_while_it_is_deaf() {
     let mut shown = ready();
     shown.conversation.microphone = MicrophoneState::NoSignal;
-    shown.conversation.notices = Arc::new(vec![Notice {
-        number: 7,
-        kind: NoticeKind::Sound,
-        text: "The microphone gives no signal.".into(),
-    }]);
     let mut harness = harness(shown, Theme::Light);
     harness.run();
     harness.get_by_label("No signal");
-    harness.get_by_label("The microphone gives no signal.");
+    harness.get_by_label_contains("The microphone gives no sound at all");
     harness.snapshot("no_signal");
+    harness.state_mut().conversation.microphone = MicrophoneState::Open;
+    harness.run();
+    assert!(harness.query_by_label_contains("The microphone gives no sound").is_none());
+}
+
+#[test]
+fn a_notice_stays_until_it_is_dismissed() {
+    let mut shown = ready();
+    let text = "the microphone \"USB\" was lost; opening another";
+    shown.conversation.notices =
+        Arc::new(vec![Notice { number: 7, kind: NoticeKind::Sound, text: text.into() }]);
+    let mut harness = harness(shown, Theme::Light);
+    harness.run();
+    harness.get_by_label(text);
     harness.get_by_label("Dismiss").click();
     harness.run();
-    assert!(harness.query_by_label("The microphone gives no signal.").is_none());
+    assert!(harness.query_by_label(text).is_none());
+}
+
+#[test]
+fn an_earlier_conversation_is_read_and_deleted_after_a_question() {
+    let earlier = |day: &str, time: &str, first: &str| Earlier {
+        path: first.into(),
+        day: day.into(),
+        time: time.into(),
+        first: first.into(),
+    };
+    let list = vec![
+        earlier("Monday, November 30, 2026", "3:27 PM", "What is the capital of France?"),
+        earlier("Monday, November 30, 2026", "9:05 AM", "How long should I boil an egg?"),
+        earlier("Sunday, November 29, 2026", "8:41 PM", &"Tell me a story. ".repeat(9)),
+    ];
+    let mut harness = harness(talking(), Theme::Dark);
+    harness.run();
+    harness.get_by_label("Earlier").click();
+    harness.run();
+    let take = |harness: &mut Harness<'_, Shown>| std::mem::take(&mut harness.state_mut().requests);
+    assert_eq!(take(&mut harness), [Request::ListEarlier]);
+    harness.state_mut().view.earlier.list = Some(list.clone());
+    harness.run();
+    harness.get_by_label("Sunday, November 29, 2026");
+    harness.get_by_role_and_label(Role::Button, "9:05 AM  How long should I boil an egg?").click();
+    harness.run();
+    assert_eq!(take(&mut harness), [Request::ReadEarlier(list[1].clone())]);
+    let open = |which: &Earlier| {
+        let (user, heard) = (which.first.as_str().into(), "About eight minutes.".into());
+        Some(Open { which: which.clone(), exchanges: vec![Exchange { user, heard, interrupted: true }] })
+    };
+    harness.state_mut().view.earlier.open = open(&list[1]);
+    harness.run();
+    harness.get_by_label("Monday, November 30, 2026, 9:05 AM");
+    harness.get_by_label("About eight minutes.");
+    assert!(harness.query_by_label("Was it always?").is_none(), "not both at once");
+    harness.snapshot("earlier");
+    harness.get_by_role_and_label(Role::Button, "Back to now").click();
+    harness.run();
+    harness.get_by_label("Was it always?");
+    // Deleting asks first, and can be taken back.
+    harness.state_mut().view.earlier.open = open(&list[1]);
+    harness.run();
+    harness.get_by_role_and_label(Role::Button, "Delete").click();
+    harness.run();
+    harness.get_by_role_and_label(Role::Button, "Keep it").click();
+    harness.run();
+    harness.get_by_role_and_label(Role::Button, "Delete").click();
+    harness.run();
+    harness.get_by_label("Delete it");
+    harness.key_press(Key::Escape);
+    harness.run();
+    assert!(take(&mut harness).is_empty() && harness.query_by_label("Delete it").is_none());
+    harness.get_by_role_and_label(Role::Button, "Delete").click();
+    harness.run();
+    harness.get_by_role_and_label(Role::Button, "Delete it").click();
+    harness.run();
+    assert_eq!(take(&mut harness), [Request::DeleteEarlier(list[1].clone())]);
+    harness.get_by_label("Was it always?");
+    // What is typed belongs to the conversation under way.
+    harness.state_mut().view.earlier.open = open(&list[0]);
+    harness.state_mut().view.draft = "Go on".into();
+    harness.run();
+    harness.get_by_role_and_label(Role::Button, "Send").click();
+    harness.run();
+    harness.get_by_label("Was it always?");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) const BARS: f32 = 220.0;
 pub(super) const CHART: f32 = 110.0;
 /// Width of the settings.
 pub(super) const SETTINGS: f32 = 320.0;
+/// Width of the list of earlier conversations.
+pub(super) const EARLIER: f32 = 240.0;
 /// The window when it is first opened.
 pub(super) const WINDOW: [f32; 2] = [980.0, 700.0];
 /// No smaller than this.

@@ -42,14 +42,9 @@ pub(super) fn show(ui: &mut Ui, snapshot: &Snapshot) {
     }
     ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
         for entry in conversation.entries.iter() {
-            bubble(ui, Who::User, &entry.user, "");
             // What is over and was not heard is left out: nobody knows it.
             let (heard, _) = heard_and_not(&entry.reply);
-            bubble(ui, Who::Agent, heard, "");
-            if entry.is_interrupted {
-                ui.weak("You interrupted here.");
-            }
-            ui.add_space(WIDE_GAP);
+            exchange(ui, &entry.user, heard, entry.is_interrupted);
         }
         bubble(ui, Who::User, user, "");
         if let Some(reply) = reply {
@@ -57,6 +52,16 @@ pub(super) fn show(ui: &mut Ui, snapshot: &Snapshot) {
             bubble(ui, Who::Agent, heard, unheard);
         }
     });
+}
+
+/// What was said and heard.
+pub(super) fn exchange(ui: &mut Ui, user: &str, heard: &str, is_interrupted: bool) {
+    bubble(ui, Who::User, user, "");
+    bubble(ui, Who::Agent, heard, "");
+    if is_interrupted {
+        ui.weak("You interrupted here.");
+    }
+    ui.add_space(WIDE_GAP);
 }
 
 fn bubble(ui: &mut Ui, who: Who, text: &str, weak: &str) {

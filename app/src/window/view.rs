@@ -8,9 +8,11 @@ use repartee_engine::turn::pipeline::{Key, Listening, MicrophoneState};
 
 use super::action::Action;
 use super::choices::Choices;
+use super::earlier::EarlierView;
 use super::tokens;
 use super::transcript;
 use crate::live::{Command, Settings, Snapshot};
+use crate::saved::Earlier;
 
 /// What the window wants from what stands behind it.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,12 @@ pub(super) enum Request {
         /// Where to.
         path: PathBuf,
     },
+    /// Say which conversations there were.
+    ListEarlier,
+    /// Read one of them.
+    ReadEarlier(Earlier),
+    /// Delete one of them.
+    DeleteEarlier(Earlier),
     /// Close the window.
     Quit,
 }
@@ -37,6 +45,8 @@ pub(super) struct View {
     pub(super) shows_latency: bool,
     /// Whether the settings are there.
     pub(super) shows_settings: bool,
+    /// Earlier conversations.
+    pub(super) earlier: EarlierView,
     /// The first turn of the recording under way.
     pub(super) recording_from: Option<usize>,
     /// Where the report goes.
@@ -53,7 +63,7 @@ pub(super) struct View {
     pub(super) actions: Vec<Action>,
     dismissed: BTreeSet<u64>,
     talk_key: bool,
-    requests: Vec<Request>,
+    pub(super) requests: Vec<Request>,
 }
 
 impl View {
@@ -76,7 +86,13 @@ impl View {
                 .default_size(tokens::SETTINGS)
                 .show(ui, |ui| self.settings(ui, snapshot));
         }
-        CentralPanel::default().show(ui, |ui| transcript::show(ui, snapshot));
+        if self.earlier.is_shown {
+            Panel::left("earlier").default_size(tokens::EARLIER).show(ui, |ui| self.earlier_list(ui));
+        }
+        CentralPanel::default().show(ui, |ui| match self.earlier.open.take() {
+            Some(open) => self.earlier_one(ui, open),
+            None => transcript::show(ui, snapshot),
+        });
         if self.shows_latency {
             self.latency(ui.ctx(), snapshot);
         }
@@ -87,6 +103,10 @@ impl View {
     }
 
     fn keys(&mut self, ui: &Ui) {
+        // A question is answered first.
+        if self.earlier.asks_to_delete {
+            return;
+        }
         for action in Action::ALL {
             let pressed = |key| ui.ctx().input_mut(|input| input.consume_shortcut(&key));
             if action.shortcut().is_some_and(pressed) {
@@ -120,10 +140,18 @@ impl View {
             Action::Send => {
                 let text = std::mem::take(&mut self.draft);
                 if !text.trim().is_empty() {
+                    self.earlier.open = None;
                     self.tell(Command::Type(text.trim().into()));
                 }
             }
-            Action::NewConversation => self.tell(Command::Clear),
+            Action::NewConversation => {
+                self.earlier.open = None;
+                self.tell(Command::Clear);
+                if self.earlier.is_shown {
+                    self.requests.push(Request::ListEarlier);
+                }
+            }
+            Action::ToggleEarlier => self.toggle_earlier(),
             Action::ToggleLatency => self.shows_latency = !self.shows_latency,
             Action::ToggleSettings => {
                 self.shows_settings = !self.shows_settings;
