@@ -54,6 +54,19 @@ pub(crate) fn run(home: Home) -> Result<()> {
     })
 }
 
+/// Ctrl-C in the terminal that the window was started from, the end of the user's session, `kill`: all close the window,
+/// and what was said is kept.
+fn close_on_signal(context: &Context) {
+    let context = context.clone();
+    let close = move || {
+        context.send_viewport_cmd(ViewportCommand::Close);
+        context.request_repaint();
+    };
+    if let Err(error) = ctrlc::set_handler(close) {
+        tracing::warn!(%error, "a signal will end the program at once");
+    }
+}
+
 /// Wakes the window from the conversation's threads.
 #[derive(Default)]
 struct Waker {
@@ -117,6 +130,7 @@ impl Program {
         view.shows_latency = saved.shows_latency;
         view.said = said;
         let stored = live.snapshot().conversation.entries.len();
+        close_on_signal(context);
         let written = context.clone();
         let clerk = Clerk::start(home, conversation, move || written.request_repaint())?;
         let mut program = Self { live, view, waker, clerk, saved, stored, seen: 0, choices: None };
