@@ -9,48 +9,14 @@
 mod room;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use room::{RATE_HZ, Recording, Room, Talker, pause};
-
-/// Real time suffers when two tests share the processors.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Runs `test` in a room of its own.
-fn in_room(name: &str, test: fn(Room)) {
-    if repartee_room::is_possible(name) {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        test(Room::new());
-    }
-}
-
-/// As [`in_room`], in a new room if the machine stalled the first.
-fn judged_in_room(name: &str, test: fn(Room)) {
-    if repartee_room::is_possible(name) {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        repartee_room::judge(name, || {
-            std::panic::catch_unwind(|| test(Room::new())).map_err(|panic| match panic.downcast::<String>() {
-                Ok(text) => *text,
-                Err(_) => "it panicked".to_owned(),
-            })
-        });
-    }
-}
+use repartee_room::Recording;
+use room::{Talker, at_48k, in_room, judged_in_room, pause, question, recognised};
 
 const SYSTEM: &str = "You are a friendly voice assistant. Answer in one short sentence.";
 const START: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(60);
-
-fn question(name: &str) -> Vec<f32> {
-    at_48k(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/questions").join(name))
-}
-
-fn at_48k(path: &Path) -> Vec<f32> {
-    let audio = repartee_audio::wav::read_mono(path).expect("a recording");
-    repartee_audio::resample::resample(&audio.samples, audio.rate_hz, RATE_HZ as u32).expect("48 kHz")
-}
 
 /// How many replies the program has finished, by its lines.
 fn replies(said: &str) -> usize {
@@ -63,21 +29,6 @@ fn replies(said: &str) -> usize {
 
 fn ready(talker: &Talker) {
     talker.wait_for("start", START, |said| said.contains("\nready: ") || said.starts_with("ready: "));
-}
-
-/// What our own recogniser makes of a recording.
-fn recognised(samples: &[f32]) -> String {
-    let folder = tempfile::tempdir().expect("a folder for the recording");
-    let path = folder.path().join("recorded.wav");
-    let format = repartee_audio::wav::Format::Int16;
-    repartee_audio::wav::write(&path, samples, RATE_HZ as u32, format).expect("a recording");
-    let out = Command::new(env!("CARGO_BIN_EXE_repartee"))
-        .args(["talk", "--llm", "smollm2-135m", "--max-tokens", "1", "--input"])
-        .arg(&path)
-        .output()
-        .expect("the program starts");
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    text.lines().filter_map(|line| line.trim().strip_prefix("you: ")).collect::<Vec<_>>().join(" ")
 }
 
 /// For each question the time from its last voiced sample at the microphone to the first sample of the reply, in

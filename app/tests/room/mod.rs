@@ -1,14 +1,66 @@
 //! The real program in a room with a virtual microphone and a virtual speaker, both recorded on one clock.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(crate) use repartee_room::{RATE_HZ, Recording, pause};
+pub(crate) use repartee_room::{RATE_HZ, pause};
 use repartee_room::{Recorder, Server, inside};
 use tempfile::TempDir;
+
+/// Real time suffers when two tests share the processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Runs `test` in a room of its own.
+pub(crate) fn in_room(name: &str, test: fn(Room)) {
+    if repartee_room::is_possible(name) {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        test(Room::new());
+    }
+}
+
+/// As [`in_room`], in a new room if the machine stalled the first.
+pub(crate) fn judged_in_room(name: &str, test: fn(Room)) {
+    if repartee_room::is_possible(name) {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        repartee_room::judge(name, || {
+            std::panic::catch_unwind(|| test(Room::new())).map_err(|panic| match panic.downcast::<String>() {
+                Ok(text) => *text,
+                Err(_) => "it panicked".to_owned(),
+            })
+        });
+    }
+}
+
+/// A question of the program's own, at 48 kHz.
+pub(crate) fn question(name: &str) -> Vec<f32> {
+    at_48k(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/questions").join(name))
+}
+
+/// A recording, at 48 kHz.
+pub(crate) fn at_48k(path: &Path) -> Vec<f32> {
+    let audio = repartee_audio::wav::read_mono(path).expect("a recording");
+    repartee_audio::resample::resample(&audio.samples, audio.rate_hz, RATE_HZ as u32).expect("48 kHz")
+}
+
+/// What our own recogniser makes of a recording.
+pub(crate) fn recognised(samples: &[f32]) -> String {
+    let folder = tempfile::tempdir().expect("a folder for the recording");
+    let path = folder.path().join("recorded.wav");
+    let format = repartee_audio::wav::Format::Int16;
+    repartee_audio::wav::write(&path, samples, RATE_HZ as u32, format).expect("a recording");
+    let out = Command::new(env!("CARGO_BIN_EXE_repartee"))
+        .args(["talk", "--llm", "smollm2-135m", "--max-tokens", "1", "--input"])
+        .arg(&path)
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.lines().filter_map(|line| line.trim().strip_prefix("you: ")).collect::<Vec<_>>().join(" ")
+}
 
 /// The room; everything in it ends when it is dropped.
 pub(crate) struct Room {
@@ -28,6 +80,11 @@ impl Room {
         self.spoken.push(self.server.speak(samples, 200));
     }
 
+    /// Whether something listens to the microphone.
+    pub(crate) fn is_listened_to(&self) -> bool {
+        !self.server.pactl(&["list", "short", "source-outputs"]).trim().is_empty()
+    }
+
     /// What the microphone hears of the speaker: 80 ms later and `db` louder (below 0: softer).
     pub(crate) fn echo(&self, db: i32) {
         let words = ["load-module", "module-loopback", "source=speaker.monitor", "sink=mic_in"];
@@ -44,9 +101,13 @@ impl Room {
 
     /// Starts the program.
     pub(crate) fn run(&self, args: &[&str]) -> Talker {
-        let mut process = inside(self.folder.path(), env!("CARGO_BIN_EXE_repartee"))
-            .args(args)
-            .env("REPARTEE_CACHE", cache())
+        self.start(|command| command.args(args))
+    }
+
+    /// Starts the program after `prepare`.
+    pub(crate) fn start(&self, prepare: impl FnOnce(&mut Command) -> &mut Command) -> Talker {
+        let mut command = inside(self.folder.path(), env!("CARGO_BIN_EXE_repartee"));
+        let mut process = prepare(command.env("REPARTEE_CACHE", cache()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

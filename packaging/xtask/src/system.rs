@@ -105,6 +105,8 @@ pub(crate) enum Need {
     Alsa,
     /// The libraries that a window is opened with; they are looked for when the program starts.
     Window,
+    /// A display without a screen: what the window is tested on.
+    Display,
     /// A sound server with virtual devices: what the devices are tested on, with or without a sound card.
     PulseAudio,
 }
@@ -118,6 +120,7 @@ impl Need {
             Self::Vulkan => "a Vulkan loader with a driver",
             Self::Alsa => "the headers of ALSA with pkg-config",
             Self::Window => "the libraries of X11 and OpenGL",
+            Self::Display => "the virtual display Xvfb",
             Self::PulseAudio => "PulseAudio with its tools and ALSA's plugin for it",
         }
     }
@@ -152,6 +155,9 @@ impl Need {
             (Self::Window, System::Suse) => {
                 &["libxkbcommon-x11-0", "libX11-xcb1", "libXcursor1", "libXi6", "Mesa-libEGL1", "Mesa-dri"]
             }
+            (Self::Display, System::Debian) => &["xvfb"],
+            (Self::Display, System::Fedora | System::Suse) => &["xorg-x11-server-Xvfb"],
+            (Self::Display, System::Arch) => &["xorg-server-xvfb"],
             (Self::PulseAudio, System::Debian) => &["pulseaudio", "pulseaudio-utils", "libasound2-plugins"],
             (Self::PulseAudio, System::Fedora) => {
                 &["pulseaudio", "pulseaudio-utils", "alsa-plugins-pulseaudio"]
@@ -159,9 +165,10 @@ impl Need {
             (Self::PulseAudio, System::Arch) => &["pulseaudio", "alsa-plugins"],
             (Self::PulseAudio, System::Suse) => &["pulseaudio", "pulseaudio-utils", "alsa-plugins-pulse"],
             // Metal and Direct3D 12, Core Audio and WASAPI come with the system.
-            (Self::Vulkan | Self::Alsa | Self::PulseAudio | Self::Window, System::Mac | System::Windows) => {
-                &[]
-            }
+            (
+                Self::Vulkan | Self::Alsa | Self::PulseAudio | Self::Window | Self::Display,
+                System::Mac | System::Windows,
+            ) => &[],
             (_, System::Other) => &[],
         }
     }
@@ -181,6 +188,7 @@ impl Need {
                     ["libxkbcommon-x11.so.0", "libXcursor.so.1", "libXi.so.6", "libEGL.so.1"];
                 !cfg!(target_os = "linux") || LIBRARIES.iter().all(|library| is_listed(library))
             }
+            Self::Display => !cfg!(target_os = "linux") || process::works("Xvfb", &["-help"]),
             Self::PulseAudio => {
                 !cfg!(target_os = "linux")
                     || (["pulseaudio", "pactl"].iter().all(|name| process::works(name, &["--version"]))
@@ -368,8 +376,8 @@ fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    const EVERY_NEED: [Need; 6] =
-        [Need::Pip, Need::Npm, Need::Vulkan, Need::Alsa, Need::PulseAudio, Need::Window];
+    const EVERY_NEED: [Need; 7] =
+        [Need::Pip, Need::Npm, Need::Vulkan, Need::Alsa, Need::PulseAudio, Need::Window, Need::Display];
 
     fn words(plan: Plan) -> String {
         match plan {

@@ -35,6 +35,10 @@ pub(crate) fn run_steps(steps: &mut Steps, consent: Consent) -> Result<()> {
         if !system::provide(&[Need::PulseAudio], why, consent)?.is_empty() {
             eprintln!("going on without: tests with real sound say that they were not run");
         }
+        let why = "The window is tested on a virtual display";
+        if !system::provide(&[Need::Window, Need::Display], why, consent)?.is_empty() {
+            eprintln!("going on without: the test of the window says that it was not run");
+        }
         Ok(())
     })?;
     steps.step("build the tests", || {
