@@ -24,6 +24,8 @@
 //! Rejected: `aec3` (not `Send`), speexdsp (leaves 5 dB where this leaves 30, never finds a changed delay again),
 //! telling it the delay (a wrong hint is worse than none), 48 kHz (no gain, three times the work).
 
+mod absence;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sonora::config::EchoCanceller as Aec3;
@@ -32,6 +34,7 @@ use sonora::{AudioProcessing, Config, StreamConfig};
 use crate::AudioError;
 use crate::output::OutputTap;
 use crate::resample::StreamResampler;
+use absence::Absence;
 
 /// The rate at which it works, in Hz.
 pub const RATE_HZ: u32 = 16_000;
@@ -228,6 +231,7 @@ impl FarEnd {
 pub struct EchoPath {
     canceller: EchoCanceller,
     mode: EchoMode,
+    absence: Absence,
     far: Option<FarEnd>,
     /// Of the microphone, what does not fill a frame yet.
     pending: Vec<f32>,
@@ -250,21 +254,26 @@ impl EchoPath {
     /// [`AudioError::UnsupportedRate`] for a rate that is not converted.
     pub fn set_far_end(&mut self, tap: Option<OutputTap>) -> Result<(), AudioError> {
         self.far = tap.map(FarEnd::new).transpose()?;
-        self.canceller.restart();
+        self.forget();
         Ok(())
     }
 
     /// The microphone is another now.
     pub fn restart(&mut self) {
         self.pending.clear();
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.canceller.restart();
+        self.absence = Absence::default();
     }
 
     /// Whether there are headphones.
     pub fn set_mode(&mut self, mode: EchoMode) {
         if self.mode != mode {
             self.mode = mode;
-            self.canceller.restart();
+            self.forget();
         }
     }
 
@@ -284,7 +293,11 @@ impl EchoPath {
             let mut near = [0.0; FRAME_SAMPLES];
             near.copy_from_slice(frame);
             if self.mode == EchoMode::Cancel {
+                let heard = near;
                 self.canceller.process(&far, &mut near);
+                if self.absence.is_no_echo(&far, &heard) {
+                    near = heard;
+                }
             }
             out.extend_from_slice(&near);
         }

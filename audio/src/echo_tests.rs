@@ -165,6 +165,46 @@ fn headphones_leave_the_sound_as_it_is() {
     assert!(removed_db(&heard, &got, 2).abs() < 1.0);
 }
 
+/// Somebody says a word 1.2 s into a reply; the part of its power that comes through, in dB.
+fn first_word_db(echo_gain: f32) -> f32 {
+    let mut room = Room::new(EchoMode::Cancel, 80);
+    room.gain = echo_gain;
+    let word = &babble(77, ROOM_HZ, 1)[..ROOM_HZ as usize / 4];
+    let near = [vec![0.0; ROOM_HZ as usize * 6 / 5], word.to_vec()].concat();
+    let (_, got) = room.play(&babble(1, 24_000, 3), &near);
+    let from = RATE_HZ as usize * 6 / 5;
+    db(power(&got[from..from + RATE_HZ as usize / 4]) / power(word))
+}
+
+#[test]
+fn b12_the_first_word_comes_through_where_the_speaker_is_not_heard() {
+    assert!(first_word_db(0.0) > -1.0, "{}", first_word_db(0.0));
+    // 40 dB down; what the room hears of it is its own noise.
+    assert!(first_word_db(0.01) > -1.0, "{}", first_word_db(0.01));
+}
+
+#[test]
+fn a_soft_echo_is_no_absence() {
+    for gain in [0.02, 0.05, 0.1] {
+        let mut room = Room::new(EchoMode::Cancel, 80);
+        room.gain = gain;
+        let (_, got) = room.play(&babble(1, 24_000, 10), &[]);
+        let loudest = got.chunks(1_600).map(power).fold(0.0, f32::max);
+        assert!(db(loudest) < -54.0, "{gain}: {}", db(loudest));
+    }
+}
+
+#[test]
+fn headphones_that_are_taken_off_are_noticed_at_the_next_reply() {
+    let mut room = Room::new(EchoMode::Cancel, 80);
+    room.gain = 0.0;
+    room.play(&babble(1, 24_000, 3), &[]);
+    room.play(&vec![0.0; 24_000 * 3 / 2], &[]);
+    room.gain = 0.25;
+    let (heard, got) = room.play(&babble(2, 24_000, 4), &[]);
+    assert!(removed_db(&heard, &got, 2) > 30.0, "{}", removed_db(&heard, &got, 2));
+}
+
 #[test]
 fn a_changed_delay_is_found_again() {
     let mut room = Room::new(EchoMode::Cancel, 80);
