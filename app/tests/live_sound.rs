@@ -12,24 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use repartee_room::Recording;
-use room::{Talker, at_48k, in_room, judged_in_room, pause, question, recognised};
+use room::{ANSWER, at_48k, in_room, judged_in_room, pause, question, ready, recognised, replies};
 
 const SYSTEM: &str = "You are a friendly voice assistant. Answer in one short sentence.";
-const START: Duration = Duration::from_secs(60);
-const ANSWER: Duration = Duration::from_secs(60);
-
-/// How many replies the program has finished, by its lines.
-fn replies(said: &str) -> usize {
-    let lines = said.lines().filter(|line| line.starts_with("reply: ")).count();
-    // The last one is finished when its line is.
-    let is_open =
-        said.lines().last().is_some_and(|line| line.starts_with("reply: ")) && !said.ends_with('\n');
-    lines - usize::from(is_open)
-}
-
-fn ready(talker: &Talker) {
-    talker.wait_for("start", START, |said| said.contains("\nready: ") || said.starts_with("ready: "));
-}
 
 /// For each question the time from its last voiced sample at the microphone to the first sample of the reply, in
 /// milliseconds, on the recordings alone.

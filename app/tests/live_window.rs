@@ -10,13 +10,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use room::{judged_in_room, pause, question, recognised};
+use room::{ANSWER, START, judged_in_room, pause, question, recognised};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, ImageFormat, Window};
 use x11rb::rust_connection::RustConnection;
 
-const START: Duration = Duration::from_secs(60);
-const ANSWER: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(20);
 
 /// Waits until `done` gives something.

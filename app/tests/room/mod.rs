@@ -16,7 +16,7 @@ use tempfile::TempDir;
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs `test` in a room of its own.
-pub(crate) fn in_room(name: &str, test: fn(Room)) {
+pub(crate) fn in_room(name: &str, test: impl FnOnce(Room)) {
     if repartee_room::is_possible(name) {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         test(Room::new());
@@ -35,6 +35,9 @@ pub(crate) fn judged_in_room(name: &str, test: fn(Room)) {
         });
     }
 }
+
+pub(crate) const START: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 
 /// A question of the program's own, at 48 kHz.
 pub(crate) fn question(name: &str) -> Vec<f32> {
@@ -60,6 +63,19 @@ pub(crate) fn recognised(samples: &[f32]) -> String {
         .expect("the program starts");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     text.lines().filter_map(|line| line.trim().strip_prefix("you: ")).collect::<Vec<_>>().join(" ")
+}
+
+/// How many replies the program has finished, by its lines.
+pub(crate) fn replies(said: &str) -> usize {
+    let lines = said.lines().filter(|line| line.starts_with("reply: ")).count();
+    // The last one is finished when its line is.
+    let is_open =
+        said.lines().last().is_some_and(|line| line.starts_with("reply: ")) && !said.ends_with('\n');
+    lines - usize::from(is_open)
+}
+
+pub(crate) fn ready(talker: &Talker) {
+    talker.wait_for("start", START, |said| said.contains("\nready: ") || said.starts_with("ready: "));
 }
 
 /// The room; everything in it ends when it is dropped.
@@ -178,6 +194,16 @@ impl Talker {
         let status = Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
         assert!(status.success());
         self.wait();
+    }
+
+    /// Bytes of memory that are its own or shared (the resident set), and of these what no file stands behind.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("it runs");
+        let kib = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line for it");
+            line.trim_start_matches(':').split_whitespace().next().and_then(|n| n.parse().ok()).expect("KiB")
+        };
+        (kib("VmRSS") * 1024, kib("RssAnon") * 1024)
     }
 
     /// Waits for its end; it has to succeed.
