@@ -184,20 +184,18 @@ fn b07_b08_a_number_in_pieces_is_one_turn() {
 
 /// Says each of `inputs`, waits for its answer, and gives `check` what the program wrote.
 fn in_room_with(name: &str, inputs: &[Vec<f32>], check: impl Fn(&str)) {
-    if !repartee_room::is_possible(name) {
-        return;
-    }
-    let mut room = Room::new();
-    let mut talker = room.run(&["talk", "--max-tokens", "20"]);
-    ready(&talker);
-    for (i, input) in inputs.iter().enumerate() {
-        room.speak(input);
-        talker.wait_for("answer", ANSWER, |said| replies(said) > i);
-        pause(Duration::from_secs(2));
-    }
-    println!("{name}: {}", talker.said());
-    check(&talker.said());
-    talker.interrupt();
+    in_room(name, |mut room| {
+        let mut talker = room.run(&["talk", "--max-tokens", "20"]);
+        ready(&talker);
+        for (i, input) in inputs.iter().enumerate() {
+            room.speak(input);
+            talker.wait_for("answer", ANSWER, |said| replies(said) > i);
+            pause(Duration::from_secs(2));
+        }
+        println!("{name}: {}", talker.said());
+        check(&talker.said());
+        talker.interrupt();
+    });
 }
 
 /// An hour of talk (`REPARTEE_MINUTES` says how many minutes): each question is answered once, no sound is lost, memory stays
