@@ -56,7 +56,7 @@ const INNER: &[&str] = &[
 
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "eqs", "vol", "vols", "ch", "chap", "sec", "p", "pp", "pg",
-    "art", "para", "pop", "bldg", "hwy", "rte", "ver", "c", "ext", "ex", "apt", "rm",
+    "art", "para", "pop", "b", "d", "bldg", "hwy", "rte", "ver", "c", "ext", "ex", "apt", "rm",
 ];
 
 const CALENDAR: &[&str] = &[
@@ -71,6 +71,15 @@ const MAY_END: &[&str] = &[
     "u.n", "e.u", "u.s.a", "r.i.p", "p.s", "a.k.a", "misc", "temp", "gal", "tbsp", "tsp", "mi",
 ];
 // "in." and "sec." and "co." end sentences as words do; the next word decides.
+
+/// Whether an abbreviation is a unit, of which a smaller one may follow.
+pub(super) fn is_measure(word: &str) -> bool {
+    #[rustfmt::skip]
+    const MEASURES: &[&str] = &[
+        "ft", "yd", "mi", "lb", "lbs", "hr", "hrs", "min", "mins", "gal", "tbsp",
+    ];
+    MEASURES.contains(&word.to_lowercase().as_str())
+}
 
 /// Words that start sentences and are hardly ever part of a name.
 #[rustfmt::skip] // a list, not a column
@@ -91,7 +100,10 @@ const STARTERS: &[&str] = &[
 
 /// Whether `word` (any case) is a common first word of a sentence.
 pub(super) fn starts_sentences(word: &str) -> bool {
-    STARTERS.binary_search(&word.to_lowercase().as_str()).is_ok()
+    let word = word.to_lowercase();
+    let known = |word: &str| STARTERS.binary_search(&word).is_ok();
+    // "She's", "There'll"
+    known(&word) || word.split_once('\'').is_some_and(|(stem, _)| known(stem))
 }
 
 /// What may follow "9 a.m." inside the sentence although it has a capital.

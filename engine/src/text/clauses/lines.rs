@@ -63,9 +63,23 @@ fn label(rest: &str) -> Option<(Label, usize)> {
     if (1..=3).contains(&digits) && close(digits) {
         return Some((Label::Number(rest[..digits].parse().ok()?), digits + 1));
     }
+    let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+    if let Some(n) = rest.get(..letters).and_then(roman).filter(|_| close(letters)) {
+        return Some((Label::Number(n), letters + 1));
+    }
     // "I." and "A." can be words or initials; a bracket makes it a label: "a) first".
     (first.is_ascii_alphabetic() && rest[1..].starts_with(')') && spaced(2))
         .then_some((Label::Letter(first), 2))
+}
+
+/// The value of a label in capital Roman numerals up to XXXIX. Of single letters only "I" is one: the others are initials.
+pub(super) fn roman(label: &str) -> Option<u16> {
+    const TENS: [&str; 4] = ["", "X", "XX", "XXX"];
+    const ONES: [&str; 10] = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"];
+    let tens = label.bytes().take_while(|b| *b == b'X').count();
+    let ones = ONES.iter().position(|ones| label.get(tens..) == Some(ones))?;
+    let known = tens < TENS.len() && (label.len() > 1 || label == "I");
+    known.then(|| (10 * tens + ones) as u16)
 }
 
 /// What kind of block a line opens.

@@ -36,6 +36,8 @@ pub(super) enum Span {
     Escape {
         from: usize,
     },
+    /// After the escape character.
+    Control,
     /// After `$` or `\`, which may open a formula.
     Sign {
         from: usize,
@@ -64,6 +66,10 @@ impl Span {
         };
         match (self, c) {
             (_, '\n') => Span::None,
+            // A terminal's control sequence: its bracket never closes.
+            (_, '\u{1b}') => Span::Control,
+            (Span::Control, '[' | ']') => Span::None,
+            (Span::Control, _) => open,
             (Span::None, _) => open,
             (Span::Ticks { ticks, from }, '`') => Span::Ticks { ticks: ticks + 1, from },
             (Span::Ticks { ticks, from }, _) => Span::Code { ticks, run: 0, from },
@@ -106,7 +112,7 @@ impl Span {
 
     fn from(self) -> Option<usize> {
         match self {
-            Span::None => None,
+            Span::None | Span::Control => None,
             Span::Ticks { from, .. }
             | Span::Code { from, .. }
             | Span::Bracket { from }

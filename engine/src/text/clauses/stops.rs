@@ -1,6 +1,7 @@
 //! Where sentences stop: a candidate opens at a terminator and is decided by what follows.
 
-use super::abbreviations::{Abbreviation, classify, follows_time, starts_sentences};
+use super::abbreviations::{Abbreviation, classify, follows_time, is_measure, starts_sentences};
+use super::lines;
 
 /// What opened a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +172,10 @@ impl Candidate {
                 let line = &before[self.line_start..];
                 yes_if(!(lower && line.len() >= WRAPPED_LINE && !is_heading(line)))
             }
+            // "5! = 120"
+            Stop::Strong if "=/×*÷".contains(first) && before.last().is_some_and(|c| c.is_alphanumeric()) => {
+                Verdict::No
+            }
             Stop::Strong => yes_if(!(lower && self.quoted && self.gap == Gap::Space)),
             Stop::Ellipsis => yes_if(!lower || self.gap >= Gap::Line),
             Stop::Dot => self.decide_dot(first, before, complete),
@@ -203,7 +208,8 @@ impl Candidate {
                 return match first.is_uppercase() {
                     true if complete => yes_if(!numbered),
                     true if numeral(first) || letter => Verdict::Wait,
-                    _ => yes_if(!lower && !first.is_numeric()),
+                    // "Apt. #4"
+                    _ => yes_if(!lower && !first.is_numeric() && first != '#'),
                 };
             }
             Some(Abbreviation::EndsAtCapital) => return yes_if(!lower),
@@ -211,10 +217,22 @@ impl Candidate {
                 return if complete { yes_if(!follows_time(&self.next)) } else { Verdict::Wait };
             }
             Some(Abbreviation::DayHalf) => return yes_if(!lower),
+            // "Jane Doe, Ph.D." on a line of its own.
+            Some(Abbreviation::MayEnd)
+                if self.gap >= Gap::Line
+                    && first.is_uppercase()
+                    && before.len() < self.line_start + WRAPPED_LINE =>
+            {
+                return Verdict::Yes;
+            }
             Some(Abbreviation::Calendar | Abbreviation::MayEnd) if first.is_uppercase() => {
                 return starter(complete);
             }
             Some(Abbreviation::Calendar) => return Verdict::No,
+            // "5 ft. 11 in." is one length.
+            Some(Abbreviation::MayEnd) if first.is_numeric() && is_measure(&token) => {
+                return yes_if(!previous_word(before, start).ends_with(char::is_numeric));
+            }
             Some(Abbreviation::MayEnd) => return yes_if(!lower && !first.is_alphabetic()),
             None => {}
         }
@@ -257,7 +275,9 @@ fn previous_word(clause: &[char], start: usize) -> String {
 fn is_label(token: &str) -> bool {
     let digits = token.len() <= 3 && token.bytes().all(|b| b.is_ascii_digit());
     !token.is_empty()
-        && (digits || token.len() == 1 && token.as_bytes()[0].is_ascii_alphabetic() && token != "I")
+        && (digits
+            || lines::roman(token).is_some()
+            || token.len() == 1 && token.as_bytes()[0].is_ascii_alphabetic() && token != "I")
 }
 
 /// `J`, `U.S` or `J.R.R`: single letters joined by full stops.
@@ -272,7 +292,7 @@ fn is_initials(token: &str) -> bool {
 
 fn is_heading(line: &[char]) -> bool {
     let text: String = line.iter().take(12).collect();
-    super::lines::marks(&text).heading
+    lines::marks(&text).heading
 }
 
 /// The kind of stop that `c` is.

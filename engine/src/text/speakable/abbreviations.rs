@@ -74,6 +74,7 @@ const DOTTED: &[(&str, &str)] = &[
     ("Tel", "Telephone"),
     ("attn", "attention"),
     ("temp", "temperature"),
+    ("Temp", "Temperature"),
     ("Ph", "P H"),
     ("intl", "international"),
     ("vol", "volume"),
@@ -106,8 +107,11 @@ const BEFORE_NUMBER: &[(&str, &str)] = &[
     ("pg", "page"),
     ("Art", "Article"),
     ("art", "article"),
+    ("col", "column"),
     ("para", "paragraph"),
     ("ver", "version"),
+    ("b", "born"),
+    ("d", "died"),
     ("c", "circa"),
     ("ca", "circa"),
     ("ext", "extension"),
@@ -197,6 +201,13 @@ fn initials(scan: &Scan, i: usize) -> Option<Spoken> {
     let key = scan.span(i, next).trim_end_matches('.');
     if let Some((_, long)) = INITIALS.iter().find(|(short, _)| short.eq_ignore_ascii_case(key)) {
         return Spoken::new(next, *long);
+    }
+    // "74.0° W." is a direction, and its full stop the sentence's.
+    if letters == 1
+        && (scan.is_mark(i.wrapping_sub(2), "°") || scan.is_mark(i.wrapping_sub(1), "°"))
+        && "NSEW".contains(key)
+    {
+        return Spoken::new(i + 1, direction(key));
     }
     if letters == 1 {
         // An initial: "J. R. Hall". At the end of a clause it is a word.

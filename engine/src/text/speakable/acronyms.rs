@@ -49,6 +49,8 @@ const READINGS: &[(&str, &str)] = &[
     ("PhD", "P H D"),
     ("PhDs", "P H D's"),
     ("pH", "P H"),
+    ("YoY", "year over year"),
+    ("QoQ", "quarter over quarter"),
     ("mRNA", "M R N A"),
     ("tRNA", "T R N A"),
     ("iOS", "I O S"),
@@ -63,6 +65,7 @@ const READINGS: &[(&str, &str)] = &[
     ("btw", "by the way"),
     ("tldr", "T L D R"),
     ("IPv", "I P V"),
+    ("dB", "decibels"),
     ("Hz", "hertz"),
     ("kHz", "kilohertz"),
     ("MHz", "megahertz"),
@@ -236,6 +239,11 @@ pub(super) fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
     if !scan.starts(i) && !scan.is_mark(i.wrapping_sub(1), "/-#") {
         return None;
     }
+    // "GMT-5"
+    if matches!(scan.text(i), "GMT" | "UTC") && scan.is_mark(i + 1, "-−+") && scan.digits(i + 2).is_some() {
+        let sign = if scan.is_mark(i + 1, "+") { "plus" } else { "minus" };
+        return Spoken::new(i + 2, format!("{} {sign}", spell(scan.text(i), "")));
+    }
     if let Some(code) = long_code(scan, i) {
         return Some(code);
     }
@@ -280,6 +288,12 @@ pub(super) fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
     let after_hyphen = scan.is_mark(i.wrapping_sub(1), "-") && first.is_some();
     let prefix = after_hyphen || first.is_some_and(|w| JOINED.contains(&w.to_lowercase().as_str()));
     if (hyphenated || after_hyphen) && (first.is_none() || prefix) && (i..j).any(plain) {
+        return None;
+    }
+    // "Best-of-5"
+    let linking =
+        |k: usize| scan.word(k).is_some_and(|w| matches!(w, "of" | "to" | "in" | "and" | "by" | "for"));
+    if (i + 1..j).any(linking) {
         return None;
     }
     if first.is_none()
@@ -333,6 +347,7 @@ fn letters_part(word: &str, first: bool, scan: &Scan) -> String {
     let lower = word.chars().all(char::is_lowercase);
     match () {
         () if count == 1 => word.to_uppercase(),
+        () if super::chemistry::is_compound(word) => spell(word, ""),
         () if count <= 2 && !(lower && first) => spell(word.trim_end_matches("'s"), ""),
         () => say(word, scan.shouting, None).unwrap_or_else(|| word.to_string()),
     }

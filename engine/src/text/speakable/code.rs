@@ -5,31 +5,93 @@ use super::identifiers;
 /// Longest code that is read out, in characters.
 const MAX_CHARS: usize = 60;
 
+/// Signs that are named when they stand alone in a code span, where they are talked about.
+#[rustfmt::skip]
+const SIGNS: &[(&str, &str)] = &[
+    ("=", "equals"), ("==", "double equals"), ("===", "triple equals"), ("!=", "not equal"), ("!==", "strict not equal"),
+    ("+", "plus"), ("-", "minus"), ("*", "star"), ("**", "double star"), ("/", "slash"), ("//", "double slash"), ("%", "percent"),
+    ("+=", "plus equals"), ("-=", "minus equals"), ("*=", "times equals"), ("/=", "divide equals"), ("++", "plus plus"),
+    ("--", "minus minus"), ("<", "less than"), (">", "greater than"), ("<=", "less than or equal"),
+    (">=", "greater than or equal"), ("<<", "double less than"), (">>", "double greater than"), ("&", "ampersand"),
+    ("&&", "double ampersand"), ("|", "pipe"), ("||", "double pipe"), ("!", "exclamation mark"), ("?", "question mark"),
+    ("??", "double question mark"), ("->", "arrow"), ("=>", "arrow"), (":", "colon"), ("::", "double colon"), (":=", "colon equals"),
+    (";", "semicolon"), (",", "comma"), (".", "dot"), ("..", "dot dot"), ("...", "dot dot dot"), ("#", "hash"), ("@", "at"),
+    ("$", "dollar sign"), ("^", "caret"), ("~", "tilde"), ("_", "underscore"), ("\\", "backslash"), ("\\n", "backslash N"),
+    ("\\t", "backslash T"), ("()", "parentheses"), ("[]", "square brackets"), ("{}", "curly braces"), ("<>", "angle brackets"),
+    ("(", "open parenthesis"), (")", "close parenthesis"), ("[", "open bracket"), ("]", "close bracket"), ("{", "open brace"),
+    ("}", "close brace"), ("\"", "double quote"), ("'", "single quote"), ("/*", "slash star"), ("*/", "star slash"),
+    ("#!", "hash bang"),
+];
+
 /// Plain text for the content of a code span.
 pub(super) fn plain(code: &str) -> String {
-    let code = code.trim();
+    let clean = super::terminal::without_sequences(code);
+    let code = clean.trim();
+    if let Some((_, name)) = SIGNS.iter().find(|(sign, _)| *sign == code) {
+        return (*name).to_string();
+    }
+    if let Some(tag) = tag(code) {
+        return tag;
+    }
     let total = code.chars().count();
-    let symbols = code.chars().filter(|c| !c.is_alphanumeric() && !" _-./:()#+'\",@$".contains(*c)).count();
+    let symbols =
+        code.chars().filter(|c| !c.is_alphanumeric() && !" _-./:()#+'\",@$\\;".contains(*c)).count();
     // A short name may carry more signs: "&str", "Vec<T>".
     let share = if total > 12 { 5 } else { 3 };
-    if total > MAX_CHARS || symbols * share > total {
+    // Statements are for the eye.
+    let statement = code.trim_end_matches(';').contains(';') || code.contains(['{', '}']) && total > 12;
+    if total > MAX_CHARS || symbols * share > total || statement {
         return if code.chars().any(char::is_alphanumeric) { "some code".into() } else { String::new() };
     }
-    let words: Vec<String> = code.split_whitespace().map(word).collect();
+    let mut words: Vec<String> = code.trim_end_matches(';').split_whitespace().map(word).collect();
+    for k in 1..words.len() {
+        let named = match words[k].as_str() {
+            "*" if words[k - 1].eq_ignore_ascii_case("select") => "star",
+            "|" => "pipe",
+            "." => "dot",
+            ".." => "dot dot",
+            _ => continue,
+        };
+        words[k] = named.into();
+    }
     words.join(" ")
 }
 
+/// `<div>`, `</p>`, `<br/>`: the element's name.
+fn tag(code: &str) -> Option<String> {
+    let inner = code.strip_prefix('<')?.strip_suffix('>')?;
+    let (closing, name) = match inner.strip_prefix('/') {
+        Some(name) => ("closing ", name),
+        None => ("", inner.trim_end_matches('/').trim_end()),
+    };
+    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric());
+    (plain && name.len() <= 12).then(|| format!("{closing}{name}"))
+}
+
 fn word(word: &str) -> String {
-    let bare =
-        word.trim_start_matches(['-', '$', '&', '*', '@', '#']).trim_end_matches(['(', ')', ';', ',', ':']);
-    // Numbers keep their sign, addresses and paths are known by their shape.
-    if bare.is_empty()
-        || word.contains('/')
-        || word.contains("@") && word.contains('.')
-        || bare.starts_with(|c: char| c.is_ascii_digit())
-    {
+    // Signs between words are the rules' business.
+    if !word.chars().any(char::is_alphanumeric) {
         return word.to_string();
     }
+    for (step, said) in [("++", "plus plus"), ("--", "minus minus")] {
+        let stem = word.trim_end_matches([')', ';', ',']).strip_suffix(step);
+        if let Some(stem) = stem.filter(|stem| stem.ends_with(char::is_alphanumeric)) {
+            return format!("{} {said}", self::word(stem));
+        }
+    }
+    let bare = word.trim_start_matches(['$', '&', '*', '@', '#']).trim_end_matches([';', ',', ':']);
+    let bare = bare.strip_suffix("()").unwrap_or(bare);
+    // Numbers keep their sign, addresses, paths and options are known by their shape.
+    if bare.is_empty()
+        || word.contains(['/', '\\'])
+        || word.contains("@") && word.contains('.')
+        || bare.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+        || is_call(bare)
+    {
+        return word.trim_end_matches([';', ',']).to_string();
+    }
+    let bare = bare.trim_end_matches(['(', ')']);
     let mut out = String::new();
     for (n, name) in bare
         .split([':', '(', ')', '"', ',', '<', '>', '[', ']', '{', '}', '&'])
@@ -44,6 +106,14 @@ fn word(word: &str) -> String {
         out.push_str(&dotted.join("."));
     }
     out
+}
+
+/// `f(x)`, `sqrt(16)`: short names with their arguments, which their own rule reads.
+fn is_call(word: &str) -> bool {
+    let Some((name, rest)) = word.split_once('(') else { return false };
+    let plain = |s: &str| s.bytes().all(|b| b.is_ascii_alphanumeric());
+    let simple = rest.strip_suffix(')').is_some_and(|inner| !inner.is_empty() && plain(inner));
+    simple && (name.len() == 1 || super::calls::is_function(name))
 }
 
 fn name_words(name: &str) -> String {
@@ -92,7 +162,12 @@ mod tests {
     fn names_are_said_and_the_rest_is_named() {
         assert_eq!(plain("getUserName()"), "get user name");
         assert_eq!(plain("foo_bar()"), "foo bar");
-        assert_eq!(plain("--verbose"), "verbose");
+        assert_eq!(plain("--verbose"), "--verbose");
+        assert_eq!(plain("=="), "double equals");
+        assert_eq!(plain("</p>"), "closing p");
+        assert_eq!(plain("count++"), "count plus plus");
+        assert_eq!(plain("sqrt(x)"), "sqrt(x)");
+        assert_eq!(plain("for (i = 0; i < 9; i++) { f(i); }"), "some code");
         assert_eq!(plain("main.rs"), "main.rs");
         assert_eq!(plain("std::vec::Vec"), "std vec Vec");
         assert_eq!(plain(r#"{"a": [1, 2]}"#), "some code");

@@ -80,6 +80,7 @@ fn date(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     scan.digits(i)?;
     decade(scan, i)
+        .or_else(|| short_span(scan, i))
         .or_else(|| day_first(scan, i))
         .or_else(|| numeric(scan, i))
         .or_else(|| years(scan, i))
@@ -127,7 +128,9 @@ fn weekdays(scan: &Scan, i: usize) -> Option<Spoken> {
     if scan.is_mark(next, "-–")
         && let Some(last) = scan.word(next + 1).and_then(weekday)
     {
-        return Spoken::new(next + 2, format!("{first} to {last}"));
+        let end = next + 2;
+        let stop = usize::from(scan.is_mark(end, ".") && !scan.is_last(end + 1));
+        return Spoken::new(end + stop, format!("{first} to {last}"));
     }
     let comma = usize::from(scan.is_mark(next, ","));
     let after = scan.skip_space(next + comma);
@@ -291,10 +294,29 @@ fn short_date(
     let told = !scan.equation
         && !product
         && matches!(before.as_str(), "on" | "by" | "until" | "since" | "before" | "after" | "dated" | "due");
+    let day_before = scan.word_before(i).is_some_and(|w| weekday(w).is_some() || w.ends_with("day"));
+    let told = told || day_before && !scan.equation;
     let odd = matches!(second.0, 13 | 14 | 15 | 17..=19 | 21..=24 | 25..=29 | 31) && first.0 != second.0;
     let fraction = matches!(second.0, 2 | 3 | 4 | 8) && first.0 < second.0;
     (padded || odd && first.0 <= 12 || told && !fraction).then_some(())?;
     Spoken::new(i + 3, say(month, day, None, scan.locale)?)
+}
+
+/// `3/1-3/15`: two days where at least one can't be a fraction.
+fn short_span(scan: &Scan, i: usize) -> Option<Spoken> {
+    let day = |k: usize| {
+        let part = |k: usize| scan.digits(k).filter(|d| d.len() <= 2)?.parse::<u32>().ok();
+        let (first, second) = (part(k)?, part(k + 2).filter(|_| scan.is_mark(k + 1, "/"))?);
+        let (month, day) = if scan.locale == Locale::EnGb { (second, first) } else { (first, second) };
+        (month <= 12 && (day == 1 || day > 10)).then_some(())?;
+        say(month, day, None, scan.locale)
+    };
+    let dash = scan.skip_space(i + 3);
+    let at = scan.skip_space(dash + 1);
+    if !scan.is_mark(dash, "-–") || !scan.ends(at + 3) || scan.is_mark(at + 3, "/") {
+        return None;
+    }
+    Spoken::new(at + 3, format!("{} to {}", day(i)?, day(at)?))
 }
 
 /// `1980s`, `1900s`, `the 20s`, `his 30s`.

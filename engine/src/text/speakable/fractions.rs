@@ -40,6 +40,11 @@ fn read(scan: &Scan, i: usize) -> Option<(u32, u32, usize)> {
     }
     let under = scan.digits(i + 2).filter(|d| d.len() <= 4)?;
     let more = scan.is_mark(i + 3, "/.-–") && scan.digits(i + 4).is_some();
+    // "2/3rds"
+    let ordinal = matches!(scan.text(i + 3), "rd" | "rds" | "th" | "ths" | "nd") && scan.ends(i + 4);
+    if ordinal && !more {
+        return Some((over.parse().ok()?, under.parse().ok()?, i + 4));
+    }
     if more || !scan.ends(i + 3) && units::read(scan, i + 3).is_none() {
         return None;
     }
@@ -53,6 +58,9 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     if let Some(mixed) = mixed(scan, i) {
         return Some(mixed);
+    }
+    if let Some(rated) = rated(scan, i) {
+        return Some(rated);
     }
     let (over, under, next) = read(scan, i)?;
     if let Some(measured) = of_a_unit(scan, over, under, next) {
@@ -72,7 +80,12 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         }
         _ if counted => format!("{} out of {}", cardinal(over), cardinal(under)),
         (90..=220, 50..=130) if over > under => {
-            format!("{} over {}", numbers::code(&over.to_string(), scan.locale), cardinal(under))
+            let pressure =
+                format!("{} over {}", numbers::code(&over.to_string(), scan.locale), cardinal(under));
+            return match units::read(scan, next) {
+                Some(unit) => Spoken::new(unit.next, format!("{pressure} {}", unit.many)),
+                None => Spoken::new(next, pressure),
+            };
         }
         (2.., 10 | 100) if !of => format!("{} out of {}", cardinal(over), cardinal(under)),
         (2.., _) if over == under => format!("{} out of {}", cardinal(over), cardinal(under)),
@@ -83,6 +96,20 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         _ => say(over, under, scan.locale),
     };
     Spoken::new(next, words)
+}
+
+/// `8.5/10`, `4.5/5`
+fn rated(scan: &Scan, i: usize) -> Option<Spoken> {
+    let number = numbers::Numeral::read(scan, i).filter(|n| n.frac.is_some())?;
+    let under = scan.digits(number.next + 1).filter(|d| matches!(*d, "5" | "10" | "20" | "100"))?;
+    let next = number.next + 2;
+    if !scan.is_mark(number.next, "/") || !scan.ends(next) || scan.is_mark(next, "/") {
+        return None;
+    }
+    Spoken::new(
+        next,
+        format!("{} out of {}", number.words(scan.locale), numbers::cardinal(under, scan.locale)),
+    )
 }
 
 /// "three quarters", "one third", "one hundredth".
@@ -113,6 +140,20 @@ fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
         return None;
     }
     let glued_mark = at == i + 1 && scan.mark(at).and_then(vulgar).is_some();
+    // "3½–4 hours": the last number is read by itself.
+    let last = at + 1;
+    if glued_mark
+        && scan.is_mark(last, "-–")
+        && (scan.digits(last + 1).is_some() || scan.mark(last + 1).and_then(vulgar).is_some())
+    {
+        let (over, under, _) = read(scan, at)?;
+        let part = if (over, under) == (1, 2) {
+            "a half".into()
+        } else {
+            say(over, under, scan.locale).replacen("one ", "a ", 1)
+        };
+        return Spoken::new(last + 1, format!("{} and {part} to", numbers::cardinal(whole, scan.locale)));
+    }
     let (over, under, mut next) = read(scan, at).filter(|(over, under, _)| over < under && *under <= 64)?;
     if at == i + 1 && !glued_mark {
         return None;

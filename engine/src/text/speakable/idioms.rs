@@ -18,7 +18,8 @@ const IDIOMS: &[(&str, &str)] = &[
     ("4x4", "four by four"), ("2x4", "two by four"), ("T-Mobile", "T-Mobile"), ("USB-C", "U S B C"), ("USB-A", "U S B A"),
     ("Ctrl", "Control"), ("Cmd", "Command"), ("Esc", "Escape"), ("Del", "Delete"), ("o.k.", "okay"), ("O.K.", "okay"),
     ("TL;DR", "T L D R"), ("tl;dr", "T L D R"), ("e-mail", "e-mail"), ("I/O", "I O"), ("client/server", "client server"),
-    ("input/output", "input output"), ("read/write", "read write"), ("pass/fail", "pass fail"), ("L'Oréal", "L'Oréal"),
+    ("dy/dx", "D Y D X"), ("802.11ac", "eight oh two eleven A C"), ("802.11ax", "eight oh two eleven A X"),
+    ("M.2", "M dot two"), ("802.11n", "eight oh two eleven N"), ("802.11", "eight oh two eleven"), ("input/output", "input output"), ("read/write", "read write"), ("pass/fail", "pass fail"), ("L'Oréal", "L'Oréal"),
 ];
 
 /// Faces and hearts made of punctuation.
@@ -67,12 +68,31 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if scan.is_mark(i, "❤♥💕💖") {
         return Spoken::new(i + 1, if subject(scan, i) { "love" } else { "" });
     }
+    if let Some(label) = label(scan, i) {
+        return Some(label);
+    }
     // "item(s)"
     let plural = scan.is_mark(i, "(") && scan.is_word(i + 1, "s") && scan.is_mark(i + 2, ")");
-    if plural && i > 0 && scan.word(i - 1).is_some() {
+    if plural && i > 0 && scan.word(i - 1).is_some_and(|w| !super::calls::is_function(w)) {
         return Spoken::new(i + 3, "");
     }
     None
+}
+
+/// `(a)`, `(iii)`: the label of an item inside a sentence.
+fn label(scan: &Scan, i: usize) -> Option<Spoken> {
+    let word = scan.word(i).filter(|_| scan.is_mark(i.wrapping_sub(1), "(") && scan.is_mark(i + 1, ")"))?;
+    if i > 1 && !scan.is_space(i - 2) || !scan.ends(i + 2) {
+        return None;
+    }
+    let number = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"].iter().position(|r| *r == word);
+    match number {
+        Some(n) => Spoken::new(i + 1, super::numbers::two_digits(n as u32 + 1)),
+        None if word.len() == 1 && word.starts_with(|c: char| ('a'..='h').contains(&c)) => {
+            Spoken::new(i + 1, word.to_uppercase())
+        }
+        None => None,
+    }
 }
 
 /// Whether who loves stands before.

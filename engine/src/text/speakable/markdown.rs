@@ -138,7 +138,19 @@ impl Pass<'_> {
 
     fn backslash(&mut self) {
         let next = self.char(self.at + 1);
+        let after = self.char(self.at + 2);
         match next {
+            // `C:\\Users` and `\\server\share`: a path with its backslashes doubled, or one of the network.
+            '\\' if after.is_ascii_alphanumeric()
+                && (self.previous().is_alphanumeric() || self.previous() == ':') =>
+            {
+                self.push('\\');
+                self.at += 2;
+            }
+            '\\' if after.is_ascii_alphanumeric() && self.is_share() => {
+                self.push_str("\\\\");
+                self.at += 2;
+            }
             '(' | '[' => self.formula(self.at + 2, &['\\', if next == '(' { ')' } else { ']' }]),
             // A path ("C:\Users") keeps it; a command of LaTeX in prose goes.
             c if c.is_ascii_alphabetic()
@@ -158,6 +170,12 @@ impl Pass<'_> {
             }
             _ => self.keep('\\'),
         }
+    }
+
+    /// Whether two backslashes start the name of a shared folder, which has another inside.
+    fn is_share(&self) -> bool {
+        let name = self.chars[self.at + 2..].iter().take(64).take_while(|c| !c.is_whitespace());
+        !self.previous().is_alphanumeric() && name.clone().any(|c| *c == '\\')
     }
 
     fn code(&mut self) {
@@ -185,12 +203,39 @@ impl Pass<'_> {
                 && len <= 2
                 && cited
                 && len > 0;
-            if note || cited && !link && !(index && self.char(self.at + 2 + len) == '=') {
+            let assigned = self.chars[self.at + 2 + len..].iter().find(|c| **c != ' ') == Some(&'=');
+            let listed = content.contains(&',') && self.is_list();
+            let kept = link || listed || index && assigned;
+            if note || cited && !kept {
                 self.at += len + 2;
                 return;
             }
+            if index {
+                self.push(' ');
+            }
         }
         self.at += 1;
+    }
+
+    /// Whether what stands before a bracket makes it a list of values: "= [1, 2]", "the array [1, 2]".
+    fn is_list(&self) -> bool {
+        let before = self.out.trim_end();
+        let word = before.rsplit(|c: char| !c.is_alphabetic()).next().unwrap_or_default().to_lowercase();
+        before.ends_with(['=', ':', '('])
+            || matches!(
+                word.as_str(),
+                "array"
+                    | "list"
+                    | "vector"
+                    | "is"
+                    | "becomes"
+                    | "gives"
+                    | "returns"
+                    | "numbers"
+                    | "values"
+                    | "interval"
+                    | "range"
+            )
     }
 
     fn close_bracket(&mut self) {

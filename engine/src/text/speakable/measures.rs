@@ -2,7 +2,7 @@
 
 use super::numbers::{self, Numeral, SCALE_WORDS};
 use super::scan::{Scan, Spoken};
-use super::{Locale, units};
+use super::{Locale, calls, units};
 
 /// A number with sign and multiplier.
 struct Quantity {
@@ -55,7 +55,14 @@ fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
     );
     // "Gate 12B", "Qwen 7B" by its neighbour: a letter, not a multiplier.
     let picture = word == "K" && matches!(scan.text(i.wrapping_sub(1)), "4" | "8") && !noun.ends_with('s');
-    let lettered = picture || i > 1 && scan.word_before(i - 1).is_some_and(|w| LETTERED.contains(&w));
+    // "ran 5K", "a 10K"
+    let race = word == "K"
+        && matches!(scan.text(i.wrapping_sub(1)), "5" | "10")
+        && scan
+            .word_before(i - 1)
+            .is_some_and(|w| matches!(w, "ran" | "run" | "runs" | "a" | "my" | "first"))
+        && !noun.ends_with('s');
+    let lettered = picture || race || i > 1 && scan.word_before(i - 1).is_some_and(|w| LETTERED.contains(&w));
     if !scan.ends(i + 1) || named || lettered || scan.is_mark(i + 1, "-") && scan.word(i + 2).is_some() {
         return None;
     }
@@ -72,7 +79,7 @@ fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
 /// Nouns that are numbered with a letter behind.
 #[rustfmt::skip]
 const LETTERED: &[&str] = &[
-    "Gate", "gate", "Room", "room", "Seat", "seat", "Row", "Apt", "Apartment", "apartment", "Unit", "Suite",
+    "Gate", "gate", "Room", "room", "Seat", "seat", "Row", "Rm", "Apt", "Apartment", "apartment", "Unit", "Suite",
     "Exit", "exit", "Block", "Building", "Platform", "Section", "Figure", "Table", "Grade", "Class",
     "Appendix", "Exhibit", "Flat",
 ];
@@ -123,8 +130,22 @@ fn tail(scan: &Scan, i: usize) -> Option<Tail> {
     if scan.is_mark(at, "‰") {
         return Some(Tail { one: "per mille".into(), many: "per mille".into(), next: at + 1 });
     }
-    // "2x + 1" is algebra.
-    let algebra = scan.equation || scan.is_mark(scan.skip_space(i + 1), "+-−*/^=");
+    // "2x/day"
+    let rate = scan.word(i + 2).filter(|w| scan.is_mark(i + 1, "/") && units::is_name(w) && scan.ends(i + 3));
+    if let Some(rate) = rate
+        && at == i
+        && (scan.is_mark(i, "×") || scan.is_word(i, "x"))
+    {
+        return Some(Tail {
+            one: format!("time per {rate}"),
+            many: format!("times per {rate}"),
+            next: i + 3,
+        });
+    }
+    // "2x + 1" and "cos(2x)" are algebra.
+    let algebra = scan.equation
+        || scan.is_mark(scan.skip_space(i + 1), "+-−*/^=")
+        || i > 1 && calls::opens_call(scan, i - 2);
     if at == i && !algebra && (scan.is_mark(i, "×") || scan.is_word(i, "x")) && scan.ends(i + 1) {
         return Some(Tail { one: "time".into(), many: "times".into(), next: i + 1 });
     }
@@ -225,7 +246,13 @@ fn feet_and_inches(scan: &Scan, i: usize) -> Option<Spoken> {
         && scan.ends(at + 1)
     {
         let next = at + 1 + usize::from(inch_mark(at + 1));
-        return Spoken::new(next, format!("{} foot {}", words(feet), words(inches)));
+        let height = format!("{} foot {}", words(feet), words(inches));
+        // `5'4"–5'8"`
+        let last = scan.digits(next + 1).filter(|_| scan.is_mark(next, "-–") && scan.is_mark(next + 2, "'′"));
+        return match last.and_then(|_| feet_and_inches(scan, next + 1)) {
+            Some(last) => Spoken::new(last.next, format!("{height} to {}", last.words)),
+            None => Spoken::new(next, height),
+        };
     }
     // "an 8' ceiling"
     if scan.ends(i + 2) && units::adjectival(scan, i, i + 2) {
@@ -260,7 +287,20 @@ fn product(scan: &Scan, i: usize) -> Option<Spoken> {
         return None;
     }
     if scan.is_mark(next, "^²³⁰¹⁴⁵⁶⁷⁸⁹⁻") {
-        return None; // "3×10^8"
+        // "3 x 10^8": the last side is a power, which the sign's own rule finds.
+        let at = scan.skip_space(first.next);
+        let letter = sides.len() == 2 && !scan.is_mark(at, "×");
+        return if letter {
+            Spoken::new(scan.skip_space(at + 1), format!("{} times", first.words(scan.locale)))
+        } else {
+            None
+        };
+    }
+    // "2x4s"
+    let small = sides.iter().all(|s| s.int.len() <= 2 && s.frac.is_none());
+    if !spaced && small && length.is_empty() && scan.is_word(next, "s") && scan.ends(next + 1) {
+        let words: Vec<String> = sides.iter().map(|side| side.words(scan.locale)).collect();
+        return Spoken::new(next + 1, numbers::plural(&words.join(" by ")));
     }
     let unit = units::read(scan, next);
     // With spaces and no unit it is a multiplication, unless it is written with a letter.

@@ -31,8 +31,11 @@
 
 mod abbreviations;
 mod acronyms;
+mod calls;
+mod chemistry;
 mod code;
 mod dates;
+mod flags;
 mod fractions;
 mod html;
 mod identifiers;
@@ -50,6 +53,7 @@ mod scan;
 mod scripts;
 mod strings;
 mod symbols;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -139,7 +143,8 @@ impl Speakable {
     }
 
     fn text(&mut self, clause: &Clause) -> String {
-        let mut text = clause.text.as_str();
+        let clean = terminal::without_sequences(&clause.text);
+        let mut text = clean.as_ref();
         let mut label = None;
         if clause.starts_line {
             let marks = lines::marks(text);

@@ -108,6 +108,7 @@ impl Output {
             self.text.pop();
             let trimmed = self.text.trim_end();
             self.text.truncate(trimmed.len());
+            self.glued = self.text.ends_with('(') || self.quote_open && self.text.ends_with('"');
         } else {
             self.text.push(mark);
         }

@@ -3,8 +3,8 @@
 use super::output::Output;
 use super::scan::{Kind, Scan, Spoken};
 use super::{
-    Locale, abbreviations, acronyms, dates, fractions, idioms, measures, money, numbers, phones, roman,
-    scripts, strings, symbols, times, versions, web,
+    Locale, abbreviations, acronyms, calls, chemistry, dates, flags, fractions, idioms, measures, money,
+    numbers, phones, roman, scripts, strings, symbols, times, versions, web,
 };
 
 type Rule = fn(&Scan, usize) -> Option<Spoken>;
@@ -13,6 +13,8 @@ type Rule = fn(&Scan, usize) -> Option<Spoken>;
 const RULES: &[Rule] = &[
     scripts::rule,
     idioms::rule,
+    calls::rule,
+    flags::rule,
     web::rule,
     strings::rule,
     phones::rule,
@@ -27,6 +29,7 @@ const RULES: &[Rule] = &[
     abbreviations::house_number,
     measures::rule,
     acronyms::mixed,
+    chemistry::rule,
     roman::rule,
     abbreviations::rule,
     numbers::number,
@@ -78,6 +81,9 @@ fn punctuation(scan: &Scan, i: usize, mark: char, out: &mut Output) {
         '-' if inside => out.hyphen(),
         '-' if spaced => out.dash(),
         '-' if scan.is_mark(i + 1, "-") && i > 0 && said(i - 1) && said(i + 2) => out.dash(),
+        '-' if scan.is_mark(i + 1, "-") && i > 0 && scan.is_space(i - 1) && scan.is_space(i + 2) => {
+            out.dash()
+        }
         '–' if inside => {
             let capital = |k: usize| scan.word(k).is_some_and(|w| w.starts_with(char::is_uppercase));
             let digits = scan.digits(i - 1).is_some() || scan.digits(i + 1).is_some();

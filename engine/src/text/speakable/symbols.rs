@@ -15,6 +15,8 @@ fn is_operand(scan: &Scan, i: usize) -> bool {
 }
 
 struct Sides {
+    /// A space on the left only, as before a sign: "Python ≥3.8".
+    prefix: bool,
     /// A space stands on both sides.
     spaced: bool,
     /// Operands on both sides.
@@ -32,10 +34,13 @@ fn sides(scan: &Scan, i: usize, next: usize) -> Sides {
     let left = i.checked_sub(1 + usize::from(spaced_left));
     let right = scan.skip_space(next);
     let said = |k: usize| matches!(scan.kind(k), Some(Kind::Word | Kind::Digits | Kind::Foreign(_)));
-    let left_said = left.is_some_and(|l| said(l) || scan.is_mark(l, ")°²³%'\"½."));
-    let sign = usize::from(scan.is_mark(right, "-−+$€£√~."));
+    let left_said = left.is_some_and(|l| {
+        said(l) || scan.is_mark(l, ")°²³%'\"½.") || scan.is_mark(l, "!") && is_factorial(scan, l)
+    });
+    let sign = usize::from(scan.is_mark(right, "-−+$€£√~.\"|"));
     let right_said = said(right) || is_operand(scan, right) || said(right + sign);
     Sides {
+        prefix: spaced_left && right == next,
         spaced: spaced_left && right > next,
         operands: left.is_some_and(|l| is_operand(scan, l))
             && (is_operand(scan, right) || is_operand(scan, right + sign)),
@@ -48,6 +53,7 @@ fn sides(scan: &Scan, i: usize, next: usize) -> Sides {
 /// Operators of two and three characters, longest first: the characters and their meaning.
 const COMPOUND: &[(&str, &str)] = &[
     ("<=>", "is compared with"),
+    ("<->", "↔"),
     ("===", "equals"),
     ("!==", "is not equal to"),
     ("==", "equals"),
@@ -91,6 +97,7 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
     let say = |words: &str| Spoken::new(next, words);
     let when = |yes: bool, words: &str| say(if yes { words } else { "" });
     match c {
+        '&' | '#' | '@' | '*' | '/' | '+' | '%' | '^' if names_itself(scan, next) => say(sign_name(c)),
         '+' if sides.operands || sides.spaced && sides.both => say("plus"),
         // "A+", "O+"
         '+' => when(sides.left && i > 0 && scan.text(i - 1).len() == 1 && scan.ends(next), "plus"),
@@ -114,6 +121,9 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         '^' => power(scan, i, next, sides),
         '²' | '³' | '¹' | '⁰'..='⁻' | 'ⁿ' => superscript(scan, i),
         '±' => say("plus or minus"),
+        // "Vec<T>"
+        '<' if scan.word(next).is_some() && scan.is_mark(next + 1, ">") => Spoken::new(next, ""),
+        '>' if i >= 2 && scan.word(i - 1).is_some() && scan.is_mark(i - 2, "<") => say(""),
         '<' => comparison(next, sides, "less than", "less than"),
         '>' if menu(scan, i, sides) => say("then"),
         '>' => comparison(next, sides, "greater than", "more than"),
@@ -155,6 +165,9 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         '∨' => say("or"),
         '∴' => say("therefore"),
         '∵' => say("because"),
+        '!' if is_factorial(scan, i) => say("factorial"),
+        '\\' => when(i > 0 && !scan.ends(i - 1) && !scan.ends(next), "backslash"),
+        '|' if is_magnitude(scan, i) => say("the absolute value of"),
         '&' => when(sides.both, "and"),
         '@' => when(sides.both || sides.number, "at"),
         '%' => when(sides.left, "percent"),
@@ -168,6 +181,39 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
     }
 }
 
+/// "the & sign", "the # key"
+fn names_itself(scan: &Scan, next: usize) -> bool {
+    scan.word_after(next)
+        .is_some_and(|w| matches!(w, "sign" | "symbol" | "key" | "character" | "operator" | "button"))
+}
+
+fn sign_name(c: char) -> &'static str {
+    match c {
+        '&' => "ampersand",
+        '#' => "hash",
+        '@' => "at",
+        '*' => "star",
+        '/' => "slash",
+        '+' => "plus",
+        '^' => "caret",
+        _ => "percent",
+    }
+}
+
+/// `|x|`, `|-5|`
+fn is_magnitude(scan: &Scan, i: usize) -> bool {
+    let at = i + 1 + usize::from(scan.is_mark(i + 1, "-−"));
+    scan.starts_run(i) && is_operand(scan, at) && scan.is_mark(at + 1, "|")
+}
+
+/// "5! = 120", "n!/2"
+fn is_factorial(scan: &Scan, i: usize) -> bool {
+    let operand = i > 0
+        && (scan.digits(i - 1).is_some()
+            || scan.word(i - 1).is_some_and(|w| matches!(w, "n" | "k" | "m" | "r" | "x")));
+    operand && (scan.is_mark(scan.skip_space(i + 1), "=/×*+−÷") || scan.is_mark(i + 1, "("))
+}
+
 fn is_grade(text: &str) -> bool {
     matches!(text, "A" | "B" | "C" | "D")
 }
@@ -179,7 +225,7 @@ fn is_hyphen(scan: &Scan, i: usize) -> bool {
 
 fn comparison(next: usize, sides: &Sides, between: &str, before: &str) -> Option<Spoken> {
     match () {
-        () if sides.both => Spoken::new(next, format!("is {between}")),
+        () if sides.both && !(sides.prefix && sides.number) => Spoken::new(next, format!("is {between}")),
         () if sides.number => Spoken::new(next, before),
         () => Spoken::new(next, ""),
     }
@@ -209,14 +255,22 @@ fn slash(scan: &Scan, i: usize, sides: &Sides) -> Option<Spoken> {
     if i == 0 || !sides.both {
         return Spoken::new(next, "");
     }
-    if sides.spaced && sides.operands {
+    if sides.spaced && (sides.operands || scan.equation) {
         return Spoken::new(next, "divided by");
+    }
+    if scan.is_word(next, "capita") {
+        return Spoken::new(next, "per");
     }
     let lower = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().all(char::is_lowercase));
     let name = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().any(char::is_lowercase));
     let (left, right) = if sides.spaced { (i.saturating_sub(2), i + 2) } else { (i - 1, i + 1) };
     let measures =
         sides.spaced && scan.digits(right).is_some() && name(left) || scan.is_mark(left.wrapping_sub(1), "°");
+    // "70kg/154lb"
+    let number = left.checked_sub(1).and_then(|k| k.checked_sub(usize::from(scan.is_space(k))));
+    let counted = scan.word(left).is_some() && number.is_some_and(|k| scan.digits(k).is_some());
+    let measures =
+        measures || counted && scan.digits(right).is_some() && units::read(scan, right + 1).is_some();
     let choice = lower(left) && lower(right) || name(left) && name(right) || measures;
     if choice {
         return Spoken::new(next, "or");
@@ -273,18 +327,25 @@ fn superscript(scan: &Scan, i: usize) -> Option<Spoken> {
             '²' => digits.push('2'),
             '³' => digits.push('3'),
             '⁰' | '⁴'..='⁹' => digits.extend(char::from_digit(c as u32 - 0x2070, 10)),
-            '⁻' => minus = true,
+            '⁻' if digits.is_empty() => minus = true,
             'ⁿ' => n = true,
-            '⁺' => {}
+            '⁺' | '⁻' => {}
             _ => break,
         }
         next += 1;
+        // "Fe³⁺", "SO₄²⁻": a charge.
+        if "⁺⁻".contains(c) && !digits.is_empty() {
+            let charge = if c == '⁺' { "plus" } else { "minus" };
+            return Spoken::new(next, format!("{} {charge}", numbers::cardinal(&digits, scan.locale)));
+        }
         if next - i > 6 {
             break;
         }
     }
     let next = next.max(i + 1);
-    if i == 0 || !(is_operand(scan, i - 1) || scan.is_mark(i - 1, ")")) {
+    // "height²" in an equation; elsewhere the mark of a footnote.
+    let named = scan.equation && i > 0 && scan.word(i - 1).is_some() && matches!(digits.as_str(), "2" | "3");
+    if i == 0 || !(is_operand(scan, i - 1) || scan.is_mark(i - 1, ")") || named) {
         return Spoken::new(next, "");
     }
     if scan.digits(i - 1).is_some()

@@ -8,6 +8,11 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if !scan.starts(i) {
         return None;
     }
+    // "noon–1 p.m."
+    if matches!(scan.text(i), "noon" | "midnight") && scan.is_mark(i + 1, "-–") {
+        let (last, half) = time(scan, i + 2).filter(|(last, _)| scan.ends(last.next))?;
+        return Spoken::new(last.next, format!("{} to {}", scan.text(i), say(&last, half, true)));
+    }
     if let Some(duration) = duration(scan, i) {
         return Some(duration);
     }

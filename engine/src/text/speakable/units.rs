@@ -266,6 +266,10 @@ fn quotient(scan: &Scan, i: usize) -> Option<(String, usize)> {
     let name = match find(word) {
         Some(unit) => unit.1.to_string(),
         None if is_name(word) || matches!(word, "person" | "user" | "kWh" | "capita") => word.to_string(),
+        // "2 min/side": one of whatever it is.
+        None if word.len() > 3 && !word.ends_with('s') && word.chars().all(|c| c.is_ascii_lowercase()) => {
+            word.to_string()
+        }
         None => return None,
     };
     if let Some((power, next)) = power(scan, i + 2) {

@@ -21,7 +21,7 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if matches!(scan.text(i), "v" | "V") {
         let (parts, next) =
             parts(scan, i + 1).filter(|(parts, _)| scan.is_word(i, "v") || parts.len() > 1)?;
-        return Spoken::new(next, format!("version {}", say(scan, &parts)));
+        return with_stage(scan, next, format!("version {}", say(scan, &parts)));
     }
     let (parts, next) = parts(scan, i)?;
     if parts.len() == 4 && parts.iter().all(|p| p.parse::<u16>().is_ok_and(|n| n < 256)) {
@@ -33,8 +33,28 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     let named = scan.word_before(i).is_some_and(|w| VERSIONED.contains(&w));
     (parts.len() > 2 || parts.len() == 2 && named).then_some(())?;
-    Spoken::new(next, say(scan, &parts))
+    with_stage(scan, next, say(scan, &parts))
 }
+
+/// The version in `words`, which ends before `next`, with the name of its pre-release.
+fn with_stage(scan: &Scan, next: usize, words: String) -> Option<Spoken> {
+    // "3.12.1-rc2", "2.0.0-beta.1"
+    let stage = scan.word(next + 1).filter(|w| scan.is_mark(next, "-") && STAGES.contains(w));
+    let Some(stage) = stage else { return Spoken::new(next, words) };
+    let stage = super::acronyms::say(stage, false, None).unwrap_or_else(|| stage.to_string());
+    let at = next + 2 + usize::from(scan.is_mark(next + 2, ".") && scan.digits(next + 3).is_some());
+    match scan.digits(at).filter(|d| d.len() <= 3 && scan.ends(at + 1)) {
+        Some(digits) => {
+            Spoken::new(at + 1, format!("{words} {stage} {}", numbers::cardinal(digits, scan.locale)))
+        }
+        None if scan.ends(next + 2) => Spoken::new(next + 2, format!("{words} {stage}")),
+        None => Spoken::new(next, words),
+    }
+}
+
+/// What a pre-release is called.
+const STAGES: &[&str] =
+    &["rc", "RC", "alpha", "beta", "dev", "pre", "preview", "nightly", "snapshot", "SNAPSHOT"];
 
 /// Numbers joined by full stops, with the ending of a pre-release glued on.
 fn parts(scan: &Scan, i: usize) -> Option<(Vec<&str>, usize)> {

@@ -34,7 +34,7 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     match scan.kind(i)? {
         Kind::Mark('@') => handle(scan, i),
         Kind::Mark('#') => hashtag(scan, i),
-        Kind::Mark('/' | '~' | '.') => path(scan, i),
+        Kind::Mark('/' | '~' | '.' | '\\') => path(scan, i),
         Kind::Word | Kind::Digits => url(scan, i)
             .or_else(|| email(scan, i))
             .or_else(|| path(scan, i))
@@ -246,13 +246,13 @@ fn path(scan: &Scan, i: usize) -> Option<Spoken> {
         scan.word(i).is_some_and(|w| w.len() == 1) && scan.is_mark(i + 1, ":") && scan.is_mark(i + 2, "\\");
     if drive {
         let end = run_end(scan, i + 3);
-        let names: Vec<String> = scan
-            .span(i + 3, end)
-            .split('\\')
-            .filter(|s| !s.is_empty())
-            .map(|s| say_file(s, scan.locale))
-            .collect();
-        return Spoken::new(end.max(i + 3), format!("{}, {}", scan.text(i), names.join(", ")));
+        let names = say_folders(scan, i + 3, end);
+        return Spoken::new(end.max(i + 3), format!("{} colon backslash {names}", scan.text(i)).trim_end());
+    }
+    let share = scan.is_mark(i, "\\") && scan.is_mark(i + 1, "\\") && !scan.ends(i + 2);
+    if share {
+        let end = run_end(scan, i + 2);
+        return Spoken::new(end, format!("backslash backslash {}", say_folders(scan, i + 2, end)));
     }
     let dotted = scan.is_mark(i, ".") && scan.word(i + 1).is_some_and(|w| w.len() > 1);
     if dotted {
@@ -293,6 +293,12 @@ fn path(scan: &Scan, i: usize) -> Option<Spoken> {
     Spoken::new(end, words)
 }
 
+/// `Users\\me\\notes.txt`
+fn say_folders(scan: &Scan, from: usize, end: usize) -> String {
+    let names = scan.span(from, end).split('\\').filter(|s| !s.is_empty());
+    names.map(|s| say_file(s, scan.locale)).collect::<Vec<_>>().join(" backslash ")
+}
+
 fn is_extension(ext: &str) -> bool {
     EXTENSIONS.iter().any(|(known, _)| *known == ext)
 }
@@ -310,7 +316,7 @@ fn handle(scan: &Scan, i: usize) -> Option<Spoken> {
 fn hashtag(scan: &Scan, i: usize) -> Option<Spoken> {
     let word = scan.word(i + 1)?;
     // "#A1234" is an order, not a topic.
-    if scan.digits(i + 2).is_some() && word.chars().all(char::is_uppercase) {
+    if (scan.digits(i + 2).is_some() || scan.is_mark(i + 2, "-")) && word.chars().all(char::is_uppercase) {
         return None;
     }
     let end = name_end(scan, i + 1);
