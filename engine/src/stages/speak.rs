@@ -83,7 +83,7 @@ impl Speaker {
         self.settings = settings;
     }
 
-    /// The sound of a clause and the pause behind it; nothing for phonemes that the model does not know at all.
+    /// The sound of a clause and the pause behind it (none where a sentence was cut without a mark); nothing for phonemes that the model does not know at all.
     ///
     /// # Errors
     /// Cancelled, or what the device says.
@@ -101,7 +101,8 @@ impl Speaker {
         let mut samples = self.kokoro.synthesize(phonemes, &self.voice, &options)?;
         finish(&mut samples);
         if !samples.is_empty() {
-            let pause = (pause_secs(end) * RATE_HZ as f32) as usize;
+            let cut = end == ClauseEnd::Phrase && phonemes.trim_end().ends_with(char::is_alphabetic);
+            let pause = if cut { 0 } else { (pause_secs(end) * RATE_HZ as f32) as usize };
             samples.resize(samples.len() + pause, 0.0);
         }
         Ok(samples)

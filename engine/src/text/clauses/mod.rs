@@ -8,7 +8,8 @@
 //!   where what surrounds it says so: not in `3.14`, `v2.0.1`, `example.com`, `J. R. Hall`, `Dr. Lee` or
 //!   `e.g. this`; but in `at 9 a.m. Then`. Abbreviations that can end a sentence wait for the next word.
 //! - **The first clause** decides how long the user waits, so it may end at a comma, semicolon, colon or
-//!   dash once it has [`SplitterConfig::first_min_words`] words.
+//!   dash once it has [`SplitterConfig::first_min_words`] words; and before a word that begins a clause of
+//!   its own ("because", "which", "and then") if after [`SplitterConfig::first_max_words`] there was neither.
 //! - **Over-long sentences** are cut at the best comma or conjunction.
 //! - **Markdown**: headings, list items and paragraphs end clauses; code fences, tables and displayed
 //!   formulas become one clause each, given out at their start, and their bodies are swallowed.
@@ -33,6 +34,7 @@
 //! ```
 
 mod abbreviations;
+mod conjunctions;
 pub(in crate::text) mod lines;
 mod spans;
 mod splitter;
@@ -51,6 +53,9 @@ pub struct SplitterConfig {
     /// Clauses stay this eager until so many words were handed out ("Sure!" alone buys little time).
     /// `usize::MAX` turns it off.
     pub first_min_words: usize,
+    /// Words after which the reply's first clause, if it has no such mark and its sentence goes on, ends
+    /// before the last conjunction. `usize::MAX` turns it off.
+    pub first_max_words: usize,
     /// Characters after which a sentence is cut at its best comma or conjunction (at least 40).
     pub max_chars: usize,
 }
@@ -59,7 +64,8 @@ impl Default for SplitterConfig {
     fn default() -> Self {
         // Four words are about 1.3 s of speech: time enough to make the next clause. 220 characters
         // are about 15 s of speech and 240 phonemes, less than half of what Kokoro takes at once.
-        Self { first_min_words: 4, max_chars: 220 }
+        // Sentences of ten words are spoken whole: a listener hears them as one breath.
+        Self { first_min_words: 4, first_max_words: 10, max_chars: 220 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The splitter's state machine: one character in, at most a few clauses out.
 
+use super::conjunctions::{CLINGING, CONJUNCTIONS, starts_clause};
 use super::lines::{self, Opener};
 use super::spans::Span;
 use super::stops::{Candidate, Gap, Stop, Verdict, is_emoji, is_heart, terminator};
@@ -80,33 +81,6 @@ enum Rank {
     Comma,
     Strong,
 }
-
-const CONJUNCTIONS: &[&str] = &[
-    "after", "although", "and", "as", "because", "before", "but", "for", "if", "nor", "or", "since", "so",
-    "that", "then", "though", "unless", "until", "when", "where", "whereas", "which", "while", "who", "with",
-    "yet",
-];
-
-/// Words that cling to what stands before the comma.
-const CLINGING: &[&str] = &[
-    "e.g",
-    "i.e",
-    "etc",
-    "jr",
-    "sr",
-    "inc",
-    "ltd",
-    "llc",
-    "esq",
-    "ph.d",
-    "too",
-    "though",
-    "please",
-    "right",
-    "okay",
-    "either",
-    "respectively",
-];
 
 impl Default for ClauseSplitter {
     fn default() -> Self {
@@ -344,6 +318,8 @@ impl ClauseSplitter {
                             return;
                         }
                         i = self.scanned - 1;
+                        // This character is counted below.
+                        self.words = count_words(&self.pending[..i]);
                     }
                 }
             }
@@ -359,6 +335,9 @@ impl ClauseSplitter {
                 }
                 None => None,
             };
+        }
+        if self.eager.is_none() && self.is_first_long(i) {
+            self.cut_first(out);
         }
         if let Some(at) = self.eager
             && self.eager_ends(at, i)
@@ -430,6 +409,13 @@ impl ClauseSplitter {
         let c = self.pending[i];
         let complete = !(c.is_alphanumeric() || c == '.' || c == '\'');
         let word: String = self.pending[at..if complete { i } else { i + 1 }].iter().collect();
+        // "Pasadena, CA, USA"
+        if word.len() <= 3 && word.chars().all(|c| c.is_ascii_uppercase()) && self.follows_name(at) {
+            if complete && word.len() > 1 {
+                self.eager = None;
+            }
+            return complete && word.len() == 1;
+        }
         let word = word.trim_end_matches('.').to_lowercase();
         let clings = |known: &&str| if complete { **known == word } else { known.starts_with(&word) };
         if !CLINGING.iter().any(clings) {
@@ -439,6 +425,38 @@ impl ClauseSplitter {
             self.eager = None;
         }
         false
+    }
+
+    /// Whether the word before the break at `at` has a capital.
+    fn follows_name(&self, at: usize) -> bool {
+        let before: String = self.pending[at.saturating_sub(32)..at].iter().collect();
+        before.split_whitespace().next_back().is_some_and(|w| w.starts_with(char::is_uppercase))
+    }
+
+    /// Whether the reply's first clause has its most words, all complete, and no end in sight.
+    fn is_first_long(&self, i: usize) -> bool {
+        self.words_out < self.config.first_min_words
+            && self.words > self.config.first_max_words
+            && self.span == Span::None
+            && self.candidate.is_none()
+            && self.pending[i].is_whitespace()
+    }
+
+    /// Ends the reply's first clause before a conjunction, if there is one that starts a clause.
+    fn cut_first(&mut self, out: &mut Vec<Clause>) {
+        let min = self.config.first_min_words;
+        let fits = |b: &&Break| b.rank == Rank::Conjunction && b.words >= min;
+        let open = |text: &[char]| {
+            let count = |c| text.iter().filter(|t| **t == c).count();
+            count('(') > count(')') || !count('"').is_multiple_of(2) || count('“') > count('”')
+        };
+        let best = self.breaks.iter().filter(fits).find(|b| {
+            starts_clause(&self.pending[..b.at], &self.pending[b.at..self.scanned])
+                && !open(&self.pending[..b.at])
+        });
+        if let Some(&Break { at, .. }) = best {
+            self.cut(at, ClauseKind::Text, ClauseEnd::Phrase, out);
+        }
     }
 
     fn limit_length(&mut self, out: &mut Vec<Clause>) {
@@ -463,7 +481,7 @@ impl ClauseSplitter {
         let newline = self.pending[len..n + blank].contains(&'\n');
         let bytes: usize = self.pending[..n + blank].iter().map(|c| c.len_utf8()).sum();
 
-        let words = self.words;
+        let words_gone = count_words(&self.pending[..len]);
         let spoken = has_word(&self.pending[..len]);
         if spoken {
             out.push(Clause {
@@ -485,7 +503,6 @@ impl ClauseSplitter {
         self.candidate = None;
         self.eager = None;
         self.words = count_words(&self.pending[..self.scanned]);
-        let words_gone = words.saturating_sub(self.words);
         if spoken && kind == ClauseKind::Text {
             self.words_out = self.words_out.saturating_add(words_gone);
         }

@@ -133,8 +133,55 @@ fn the_first_clause_may_end_at_a_comma() {
 }
 
 #[test]
+fn a_long_first_clause_ends_before_a_conjunction() {
+    check(
+        "You should always wash your hands before you eat because germs make you sick.",
+        &["You should always wash your hands", "before you eat because germs make you sick."],
+    );
+    check(
+        "The moon is about 384,400 kilometers away from Earth and it is our only satellite.",
+        &["The moon is about 384,400 kilometers away from Earth", "and it is our only satellite."],
+    );
+    // Where the sentence is short, where the words belong together, and after the first clause.
+    for whole in [
+        "You should wash your hands before you eat your lunch.",
+        "The bread and the butter and the jam are in the kitchen next door.",
+        "He told us all that he knew of the old man next door.",
+        "I will certainly be there at noon even if it rains all day long.",
+        "The meeting (it is the one that we planned because of you) is on Friday.",
+        "We sat in the house in which she had lived for a very long time.",
+    ] {
+        check(whole, &[whole]);
+        check(&format!("That is easily said. {whole}"), &["That is easily said.", whole]);
+    }
+    check(
+        "That is easily said. You should always wash your hands before you eat because germs make you sick.",
+        &[
+            "That is easily said.",
+            "You should always wash your hands before you eat because germs make you sick.",
+        ],
+    );
+    let patient = SplitterConfig { first_max_words: usize::MAX, ..SplitterConfig::default() };
+    let text = "You should always wash your hands before you eat because germs make you sick";
+    assert!(ClauseSplitter::new(patient).push(text).is_empty());
+    // A place and its state stay together.
+    check("She lives in Pasadena, CA, with two dogs.", &["She lives in Pasadena, CA,", "with two dogs."]);
+}
+
+#[test]
+fn measures_labels_and_control_sequences_do_not_end_sentences() {
+    check("He is 5 ft. 11 in. tall. Yes.", &["He is 5 ft. 11 in. tall.", "Yes."]);
+    check("He weighs 200 lb. She's tall.", &["He weighs 200 lb.", "She's tall."]);
+    check("5! = 120. Yes.", &["5! = 120.", "Yes."]);
+    check("I. Intro\nII. End", &["I. Intro", "II. End"]);
+    check("A poet (b. 1950). Yes.", &["A poet (b. 1950).", "Yes."]);
+    check("It is \u{1b}[31mred. It is\u{1b}[0m good.", &["It is \u{1b}[31mred.", "It is\u{1b}[0m good."]);
+    check("Jane Doe, Ph.D.\nVice President", &["Jane Doe, Ph.D.", "Vice President"]);
+}
+
+#[test]
 fn long_sentences_are_cut_at_commas_and_conjunctions() {
-    let config = SplitterConfig { first_min_words: usize::MAX, max_chars: 60 };
+    let config = SplitterConfig { first_min_words: usize::MAX, max_chars: 60, ..SplitterConfig::default() };
     let mut splitter = ClauseSplitter::new(config);
     let mut out = splitter.push(
         "When the morning sun came up over the hills, we all went down to the river because it was \
@@ -176,12 +223,12 @@ fn lists_headings_and_paragraphs() {
     assert_eq!(ends, [Sentence, Paragraph, Sentence, Sentence, Sentence, Paragraph, Phrase]);
     assert!(clauses.iter().all(|c| c.starts_line));
     check(
-        "This is a line that somebody wrapped by hand\nso it goes on here.\nBut this is new",
-        &["This is a line that somebody wrapped by hand\nso it goes on here.", "But this is new"],
+        "This is one line of text somebody wrapped by hand\nthen it goes on here.\nBut this is new",
+        &["This is one line of text somebody wrapped by hand\nthen it goes on here.", "But this is new"],
     );
     check(
-        "- An item of a list that somebody wrapped by hand\n  goes on here\n- Two",
-        &["- An item of a list that somebody wrapped by hand\n  goes on here", "- Two"],
+        "- An item of a list somebody has wrapped by hand\n  goes on here\n- Two",
+        &["- An item of a list somebody has wrapped by hand\n  goes on here", "- Two"],
     );
     check("Roses are red\nviolets are blue", &["Roses are red", "violets are blue"]);
     check("a) Paris b) Rome", &["a) Paris b) Rome"]);
@@ -338,7 +385,7 @@ proptest! {
 
     #[test]
     fn no_word_outside_blocks_is_lost(text in "[a-zA-Z .,!?\n\"()—;:]{0,300}", max in 40usize..80) {
-        let mut splitter = ClauseSplitter::new(SplitterConfig { first_min_words: 3, max_chars: max });
+        let mut splitter = ClauseSplitter::new(SplitterConfig { first_min_words: 3, max_chars: max, ..SplitterConfig::default() });
         let mut clauses = splitter.push(&text);
         clauses.extend(splitter.flush());
         let letters = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).collect::<String>();

@@ -313,7 +313,7 @@ pub(super) fn one_sentence(text: &str) -> Vec<String> {
 }
 
 pub(super) fn five_sentences(_: &str) -> Vec<String> {
-    let sentence = "This is one of five quite long sentences that are all spoken";
+    let sentence = "This is one of five quite long sentences for everybody to hear";
     (1..=5).map(|i| format!("{sentence} {i}.")).collect()
 }
 
