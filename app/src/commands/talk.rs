@@ -29,7 +29,7 @@ use super::setup::{self, BackendName};
 use crate::live::Settings;
 use crate::output::{self, Output};
 use crate::printing::out;
-use crate::usage::within;
+use crate::usage::{WrongUsage, within};
 
 /// Talks with you: listens to the microphone and answers aloud. With `--input`, answers recorded questions instead.
 #[derive(Debug, Args)]
@@ -72,12 +72,12 @@ pub(crate) struct TalkArgs {
     /// Speak the replies to recordings into this file.
     #[arg(long, value_name = "WAV", requires = "input")]
     output: Option<PathBuf>,
-    /// Who speaks, as for `repartee say`.
-    #[arg(long, default_value = setup::VOICE)]
-    voice: String,
-    /// 1 is the voice's own speed.
-    #[arg(long, default_value_t = 1.0, value_parser = within(SPEEDS))]
-    speed: f32,
+    /// Who speaks, as for `repartee say` [default: af_heart]
+    #[arg(long)]
+    voice: Option<String>,
+    /// 1 is the voice's own speed [default: 1]
+    #[arg(long, value_parser = within(SPEEDS))]
+    speed: Option<f32>,
     /// Most tokens of a reply.
     #[arg(long, default_value_t = 200, value_parser = within(1..=100_000_usize))]
     max_tokens: usize,
@@ -96,7 +96,7 @@ pub(crate) struct LiveArgs {
     #[arg(long, conflicts_with = "input")]
     pub(super) headphones: bool,
     /// Milliseconds of silence after which you have finished.
-    #[arg(long, default_value_t = 500, value_parser = within(200..=3_000_u64), value_name = "MS")]
+    #[arg(long, conflicts_with = "input", default_value_t = 500, value_parser = within(200..=3_000_u64), value_name = "MS")]
     pub(super) silence: u64,
     /// End after so many answers; else Ctrl-C ends.
     #[arg(long, conflicts_with = "input", value_name = "N")]
@@ -161,8 +161,8 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
         },
         narrator: match &args.output {
             Some(_) => {
-                let settings = SpeechSettings { speed: args.speed, seed: args.seed };
-                Some(setup::narrator(&args.voice, settings, backend.as_ref())?)
+                let settings = SpeechSettings { speed: args.speed(), seed: args.seed };
+                Some(setup::narrator(args.voice(), settings, backend.as_ref())?)
             }
             None => None,
         },
@@ -221,6 +221,15 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
 impl TalkArgs {
     /// Refuses what cannot be meant or can't be done.
     fn check(&self) -> Result<()> {
+        if !self.input.is_empty() && self.output.is_none() {
+            let named = [("--voice", self.voice.is_some()), ("--speed", self.speed.is_some())];
+            if let Some((option, _)) = named.into_iter().find(|(_, given)| *given) {
+                return Err(WrongUsage::error(format!(
+                    "{option} changes nothing where recordings are answered in text: speak the answers into a file with \
+                     --output FILE.wav, or leave {option} out"
+                )));
+            }
+        }
         let inputs: Vec<&Path> = self.input.iter().map(PathBuf::as_path).collect();
         let named = [("--output", &self.output), ("--report", &self.report)];
         let outputs =
@@ -228,7 +237,15 @@ impl TalkArgs {
         output::check(&inputs, &outputs.collect::<Vec<_>>())?;
         self.output.as_deref().map_or(Ok(()), output::check_sound)?;
         let speaks = self.output.is_some() || self.input.is_empty();
-        setup::check_names(&self.stt, &self.llm, speaks.then_some(self.voice.as_str()))
+        setup::check_names(&self.stt, &self.llm, speaks.then_some(self.voice()))
+    }
+
+    fn voice(&self) -> &str {
+        self.voice.as_deref().unwrap_or(setup::VOICE)
+    }
+
+    fn speed(&self) -> f32 {
+        self.speed.unwrap_or(1.0)
     }
 
     /// The same for a live conversation.
@@ -236,8 +253,8 @@ impl TalkArgs {
         Settings {
             stt: self.stt.clone(),
             llm: self.llm.clone(),
-            voice: self.voice.clone(),
-            speed: self.speed,
+            voice: self.voice().to_owned(),
+            speed: self.speed(),
             language: self.language.clone(),
             instructions: self.system.clone(),
             context: self.context,
