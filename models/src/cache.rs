@@ -143,6 +143,15 @@ impl Cache {
         self.rehash_blob(content, cancel)
     }
 
+    /// Whether the blob is there and has not changed since its hash was found right, as far as can be known without
+    /// reading it.
+    pub(crate) fn is_trusted(&self, content: &Content) -> bool {
+        let stamp = self.stamp(&self.blob_path(&content.sha256), content).ok().flatten();
+        stamp.is_some_and(|stamp| {
+            fs::read_to_string(self.verified_path(&content.sha256)).is_ok_and(|recorded| recorded == stamp)
+        })
+    }
+
     /// As [`check_blob`](Self::check_blob), but trusts nothing: reads and hashes the whole blob.
     pub(crate) fn rehash_blob(&self, content: &Content, cancel: &CancelToken) -> Result<bool> {
         let path = self.blob_path(&content.sha256);

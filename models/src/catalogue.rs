@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -158,7 +159,10 @@ impl Catalogue {
     /// [`Error::Catalogue`] if the named file cannot be read or is wrong.
     pub fn open() -> Result<Self> {
         match std::env::var_os(CATALOGUE_ENV) {
-            Some(path) if !path.is_empty() => Self::load(Path::new(&path)),
+            Some(path) if !path.is_empty() => {
+                let path = Path::new(&path);
+                Self::read(path, &format!("{} (named by {CATALOGUE_ENV})", path.display()))
+            }
             _ => Self::parse(EMBEDDED, "of the program"),
         }
     }
@@ -176,10 +180,18 @@ impl Catalogue {
     /// # Errors
     /// [`Error::Catalogue`] if it cannot be read or is wrong.
     pub fn load(path: &Path) -> Result<Self> {
-        let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Error::Catalogue { origin: origin.clone(), reason: e.to_string() })?;
-        Self::parse(&text, &origin)
+        Self::read(path, &path.display().to_string())
+    }
+
+    fn read(path: &Path, origin: &str) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            let reason = match e.kind() {
+                ErrorKind::InvalidData => "it is no text in UTF-8".into(),
+                _ => e.to_string(),
+            };
+            Error::Catalogue { origin: origin.into(), reason }
+        })?;
+        Self::parse(&text, origin)
     }
 
     /// The catalogue in `text`; `origin` says in errors where it comes from.
@@ -188,9 +200,20 @@ impl Catalogue {
     /// [`Error::Catalogue`] with the model and file that are wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let fail = |reason: String| Error::Catalogue { origin: origin.into(), reason };
-        let raw: RawCatalogue = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        if text.trim().is_empty() {
+            return Err(fail("it is empty".into()));
+        }
+        // The types of this program tell a writer of catalogues nothing.
+        let plain = |e: toml::de::Error| {
+            let said = e.to_string().trim_end().replace("expected u64", "expected a number of bytes");
+            said.replace("expected u32", "expected a whole number")
+        };
+        let raw: RawCatalogue = toml::from_str(text).map_err(|e| fail(plain(e)))?;
         if raw.schema != SCHEMA {
             return Err(fail(format!("schema {} is not the one this program knows ({SCHEMA})", raw.schema)));
+        }
+        if raw.models.is_empty() {
+            return Err(fail("it lists no model (`[[model]]`)".into()));
         }
         let models =
             raw.models.into_iter().map(RawModel::check).collect::<Result<Vec<_>, _>>().map_err(fail)?;
@@ -290,7 +313,7 @@ impl fmt::Display for Source {
 #[serde(deny_unknown_fields)]
 struct RawCatalogue {
     schema: u32,
-    #[serde(rename = "model")]
+    #[serde(rename = "model", default)]
     models: Vec<RawModel>,
 }
 

@@ -158,6 +158,15 @@ impl Store {
         }
     }
 
+    /// Whether every file of `model` is there and unchanged since its hash was found right, judged by size and time of
+    /// change only. What is not is hashed at its next use.
+    pub fn is_trusted(&self, model: &Model) -> bool {
+        model
+            .files
+            .iter()
+            .all(|file| self.content(model, file).is_some_and(|content| self.cache.is_trusted(&content)))
+    }
+
     /// Reads and hashes every file of the models `names`, whatever was recorded; `seen` is told each result
     /// at once.
     ///

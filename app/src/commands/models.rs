@@ -95,9 +95,14 @@ fn list(store: &Store) -> Result<()> {
         "{:name_width$}  {:7}  {:>10}  {:7}  {:12}  {:10}  FOR",
         "NAME", "ROLE", "SIZE", "SET", "STATE", "LICENCE"
     )?;
+    let mut unchecked = false;
     for model in models {
         let state = match store.state(model) {
-            ModelState::Present => "present".into(),
+            ModelState::Present if store.is_trusted(model) => "present".into(),
+            ModelState::Present => {
+                unchecked = true;
+                "unchecked".into()
+            }
             ModelState::Absent => "absent".into(),
             ModelState::Partial { bytes } if model.is_size_known() => {
                 format!("partial {:.0} %", percent(bytes, model.size_bytes()))
@@ -113,6 +118,13 @@ fn list(store: &Store) -> Result<()> {
         )?;
     }
     writeln!(out, "\nThe cache is {}.", store.cache().root().display())?;
+    if unchecked {
+        writeln!(
+            out,
+            "unchecked: a file of the right size that has changed since its bytes were checked, or never was; they are \
+             checked at the next use, or now by `repartee models verify NAME`."
+        )?;
+    }
     writeln!(
         out,
         "`repartee models fetch` brings the default set; `repartee models fetch NAME --hub` brings a hub model."

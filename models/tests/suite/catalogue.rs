@@ -98,6 +98,9 @@ fn wrong_catalogues_are_refused_with_the_reason() {
     let package = |fields: &str| format!("sources = [{{ registry = \"pypi\", {fields} }}]");
     let cases = [
         ("schema = 2\nmodel = []".into(), "schema 2"),
+        ("schema = 1\n".into(), "lists no model"),
+        (" \n".into(), "empty"),
+        (one(url, &good.replace("size = 1", "size = -1")), "a number of bytes"),
         (one("", &good), "no sources"),
         (one(url, "name = \"f\""), "size and sha256"),
         (one(url, "name = \"f\"\nsize = 1"), "size and sha256"),
@@ -133,6 +136,15 @@ fn wrong_catalogues_are_refused_with_the_reason() {
             other => panic!("`{reason}` was not found: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.toml");
+    std::fs::write(&path, b"\xff\xfe").unwrap();
+    let said = Catalogue::load(&path).unwrap_err().to_string();
+    assert!(said.contains("c.toml") && said.contains("UTF-8"), "{said}");
 }
 
 #[test]

@@ -113,7 +113,11 @@ fn a_changed_file_is_not_used_and_verify_says_so() {
     fs::write(&user, &content).unwrap();
     import(&test, &user);
     let path = test.store.resolve("m", "f.bin").unwrap();
+    let model = &test.store.catalogue().models()[0];
+    assert!(test.store.is_trusted(model));
     spoil(&path);
+    // Known without reading it, although the size is right.
+    assert!(test.store.state(model) == ModelState::Present && !test.store.is_trusted(model));
     match test.store.resolve("m", "f.bin") {
         Err(error @ Error::Damaged { .. }) => assert!(error.to_string().contains("fetch m`"), "{error}"),
         other => panic!("{other:?}"),
