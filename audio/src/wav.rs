@@ -55,8 +55,13 @@ pub enum Warning {
         /// Frames found.
         found_frames: u64,
     },
-    /// Samples that are no number, or larger than any real level, were replaced by silence.
+    /// Samples that are no number were replaced by silence.
     NotANumber {
+        /// How many.
+        samples: u64,
+    },
+    /// Samples larger than any real level were clipped to full scale.
+    TooLarge {
         /// How many.
         samples: u64,
     },
@@ -69,6 +74,9 @@ impl std::fmt::Display for Warning {
                 write!(f, "the file is cut off: {found_frames} of {promised_frames} frames are there")
             }
             Self::NotANumber { samples } => write!(f, "{samples} samples were no numbers; silence instead"),
+            Self::TooLarge { samples } => {
+                write!(f, "{samples} samples were far beyond full scale, as in a damaged file; clipped")
+            }
         }
     }
 }
@@ -354,7 +362,7 @@ fn data(
     let mut block = vec![0u8; frame_bytes * (65_536 / frame_bytes).max(1)];
     let mut left = promised_bytes.unwrap_or(u64::MAX);
     let mut samples = Vec::new();
-    let mut not_numbers = 0u64;
+    let (mut not_numbers, mut too_large) = (0u64, 0u64);
     while left > 0 {
         let wanted = left.min(block.len() as u64) as usize;
         let got = source.fill(&mut block[..wanted])?;
@@ -365,8 +373,11 @@ fn data(
                 let value = layout.encoding.decode(&sample[layout.stride_bytes - sample_bytes..]);
                 if value.abs() <= MAX_LEVEL {
                     sum += value;
-                } else {
+                } else if value.is_nan() {
                     not_numbers += 1;
+                } else {
+                    sum += value.signum();
+                    too_large += 1;
                 }
             }
             samples.push(sum / layout.channels as f32);
@@ -390,6 +401,9 @@ fn data(
     }
     if not_numbers > 0 {
         warnings.push(Warning::NotANumber { samples: not_numbers });
+    }
+    if too_large > 0 {
+        warnings.push(Warning::TooLarge { samples: too_large });
     }
     Ok(Audio { samples, rate_hz: layout.rate_hz, warnings })
 }

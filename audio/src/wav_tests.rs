@@ -173,14 +173,14 @@ fn odd_chunks_are_padded_and_data_after_the_sound_is_ignored() {
 }
 
 #[test]
-fn samples_that_are_no_numbers_become_silence() {
+fn samples_that_are_no_numbers_become_silence_and_huge_ones_are_clipped() {
     let mut data = Vec::new();
-    for value in [0.25f32, f32::NAN, f32::INFINITY, 1e30, -0.25] {
+    for value in [0.25f32, f32::NAN, f32::NEG_INFINITY, 1e30, -0.25] {
         data.extend(value.to_le_bytes());
     }
     let audio = decode(&crafted(&format(3, 1, 8_000, 4, 32), data.len() as u32, &data)).unwrap();
-    assert_eq!(audio.samples, [0.25, 0.0, 0.0, 0.0, -0.25]);
-    assert_eq!(audio.warnings, [Warning::NotANumber { samples: 3 }]);
+    assert_eq!(audio.samples, [0.25, 0.0, -1.0, 1.0, -0.25]);
+    assert_eq!(audio.warnings, [Warning::NotANumber { samples: 1 }, Warning::TooLarge { samples: 2 }]);
 }
 
 #[test]
