@@ -173,6 +173,8 @@ impl Report {
         if json.len() as u64 > MAX_FILE_BYTES {
             return Err(ReportError::TooLarge);
         }
+        // A text editor may have put a byte order mark in front.
+        let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
         // The version first: a later layout need not parse as this one.
         let head: Head = serde_json::from_slice(json)?;
         if head.schema != SCHEMA {

@@ -128,3 +128,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_no_error() {
+    let report = report_with([700.0], &[]);
+    let json = [b"\xef\xbb\xbf".as_slice(), report.to_json().unwrap().as_bytes()].concat();
+    assert_eq!(Report::from_json(&json).unwrap().turns.len(), report.turns.len());
+}
