@@ -230,7 +230,9 @@ impl Candidate {
             }
             Some(Abbreviation::Calendar) => return Verdict::No,
             // "5 ft. 11 in." is one length.
-            Some(Abbreviation::MayEnd) if first.is_numeric() && is_measure(&token) => {
+            Some(Abbreviation::MayEnd)
+                if first.is_numeric() && self.gap == Gap::Space && is_measure(&token) =>
+            {
                 return yes_if(!previous_word(before, start).ends_with(char::is_numeric));
             }
             Some(Abbreviation::MayEnd) => return yes_if(!lower && !first.is_alphabetic()),

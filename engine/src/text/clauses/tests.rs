@@ -171,6 +171,7 @@ fn a_long_first_clause_ends_before_a_conjunction() {
 #[test]
 fn measures_labels_and_control_sequences_do_not_end_sentences() {
     check("He is 5 ft. 11 in. tall. Yes.", &["He is 5 ft. 11 in. tall.", "Yes."]);
+    check("1) Boil 8 min.\n2) Fry 5 mins.\n3) Mix", &["1) Boil 8 min.", "2) Fry 5 mins.", "3) Mix"]);
     check("He weighs 200 lb. She's tall.", &["He weighs 200 lb.", "She's tall."]);
     check("5! = 120. Yes.", &["5! = 120.", "Yes."]);
     check("I. Intro\nII. End", &["I. Intro", "II. End"]);

@@ -63,6 +63,12 @@ const READINGS: &[(&str, &str)] = &[
     ("ok", "okay"),
     ("Ok", "Okay"),
     ("btw", "by the way"),
+    ("idk", "I don't know"),
+    ("tbh", "to be honest"),
+    ("imo", "in my opinion"),
+    ("imho", "in my humble opinion"),
+    ("brb", "be right back"),
+    ("ttyl", "talk to you later"),
     ("tldr", "T L D R"),
     ("IPv", "I P V"),
     ("dB", "decibels"),
@@ -291,9 +297,11 @@ pub(super) fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
         return None;
     }
     // "Best-of-5"
-    let linking =
-        |k: usize| scan.word(k).is_some_and(|w| matches!(w, "of" | "to" | "in" | "and" | "by" | "for"));
-    if (i + 1..j).any(linking) {
+    let linking = |k: usize| {
+        let words = ["of", "on", "to", "in", "and", "by", "for", "or", "a", "up", "off", "at"];
+        scan.is_mark(k.wrapping_sub(1), "-") && scan.word(k).is_some_and(|w| words.contains(&w))
+    };
+    if (i + usize::from(!after_hyphen)..j).any(linking) {
         return None;
     }
     if first.is_none()

@@ -16,7 +16,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// Letters that stand for functions more often than for anything else.
-const LETTERS: &str = "fghpquvwxysFGHLOPQTVE";
+const LETTERS: &str = "fghpqtuvwxysFGHLOPQTVE";
 
 /// Longest argument list that is looked over, in tokens.
 const LONGEST: usize = 40;

@@ -136,7 +136,14 @@ fn weekdays(scan: &Scan, i: usize) -> Option<Spoken> {
     let after = scan.skip_space(next + comma);
     let dated = scan.digits(after).is_some() || scan.word(after).is_some_and(|w| month(w).is_some());
     let alone = dotted == 1 && !scan.is_last(next);
-    (after > next && dated || alone).then_some(())?;
+    // "Mon/Wed/Fri", "Tue & Thu"
+    let mark = scan.skip_space(next);
+    let names = |k: Option<usize>| k.and_then(|k| scan.word(k)).is_some_and(|w| weekday(w).is_some());
+    let before = i.checked_sub(1 + usize::from(i > 0 && scan.is_space(i - 1)));
+    let joined = before.is_some_and(|k| scan.is_mark(k, "/&"));
+    let other = before.and_then(|k| k.checked_sub(1 + usize::from(k > 0 && scan.is_space(k - 1))));
+    let listed = scan.is_mark(mark, "/&") && names(Some(scan.skip_space(mark + 1))) || joined && names(other);
+    (after > next && dated || alone || listed).then_some(())?;
     Spoken::new(next, first)
 }
 

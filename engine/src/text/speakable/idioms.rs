@@ -7,7 +7,7 @@ const IDIOMS: &[(&str, &str)] = &[
     ("24/7/365", "twenty-four seven three sixty-five"), ("24/7", "twenty-four seven"), ("9/11", "nine eleven"),
     ("7-Eleven", "Seven Eleven"), ("1:1", "one to one"), ("C++", "C plus plus"), ("c++", "C plus plus"),
     ("g++", "G plus plus"), ("C#", "C sharp"), ("F#", "F sharp"), ("c#", "C sharp"), ("ASP.NET", "A S P dot net"),
-    (".NET", "dot net"), (".net", "dot net"), ("A/B", "A B"), ("and/or", "and or"), ("w/o", "without"), ("w/in", "within"), ("w/", "with"),
+    (".NET", "dot net"), (".net", "dot net"), ("A/B", "A B"), ("and/or", "and or"), ("either/or", "either or"), ("Either/or", "Either or"), ("w/o", "without"), ("w/in", "within"), ("w/", "with"),
     ("b/c", "because"), ("n/a", "not applicable"), ("N/A", "not applicable"), ("c/o", "care of"), ("a/c", "A C"),
     ("s/he", "she or he"), ("S/he", "She or he"), ("AT&T", "A T and T"), ("AC/DC", "A C D C"), ("OS/2", "O S two"),
     ("PS/2", "P S two"), ("401(k)", "four oh one K"), ("401k", "four oh one K"), ("403(b)", "four oh three B"),

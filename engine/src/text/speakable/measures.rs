@@ -306,6 +306,11 @@ fn product(scan: &Scan, i: usize) -> Option<Spoken> {
     // With spaces and no unit it is a multiplication, unless it is written with a letter.
     let letter = !scan.is_mark(scan.skip_space(first.next), "×");
     let measured = unit.is_some() || !length.is_empty();
+    if !measured && spaced && letter && scan.equation && sides.len() == 2 {
+        // "7 x 8 = 56"
+        let at = scan.skip_space(first.next);
+        return Spoken::new(scan.skip_space(at + 1), format!("{} times", first.words(scan.locale)));
+    }
     if !measured && (spaced && (scan.equation || !letter) || !scan.ends(next)) {
         return None;
     }

@@ -71,6 +71,8 @@ fn punctuation(scan: &Scan, i: usize, mark: char, out: &mut Output) {
     let spaced = i > 0 && scan.is_space(i - 1) && scan.is_space(i + 1);
     match mark {
         '.' if scan.is_mark(i + 1, ".") || i > 0 && scan.is_mark(i - 1, ".") => out.stop('…'),
+        // An abbreviation's, inside the sentence: "first qtr., full".
+        '.' if scan.is_mark(i + 1, ",;") => {}
         // "foo.bar" is a name, "end.Next" a missing space.
         '.' if inside && scan.word(i + 1).is_some_and(|w| w.starts_with(char::is_lowercase)) => {
             out.words("dot")

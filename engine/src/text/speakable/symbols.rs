@@ -271,6 +271,10 @@ fn slash(scan: &Scan, i: usize, sides: &Sides) -> Option<Spoken> {
     let counted = scan.word(left).is_some() && number.is_some_and(|k| scan.digits(k).is_some());
     let measures =
         measures || counted && scan.digits(right).is_some() && units::read(scan, right + 1).is_some();
+    // "speed = distance/time"
+    if scan.equation && !sides.spaced && lower(left) && lower(right) {
+        return Spoken::new(next, "over");
+    }
     let choice = lower(left) && lower(right) || name(left) && name(right) || measures;
     if choice {
         return Spoken::new(next, "or");

@@ -29,7 +29,7 @@ const UNITS: &[Unit] = &[
     ("ha", "hectare", "", Any), ("sqm", "square meter", "", Any), ("sqft", "square foot", "square feet", Any),
     ("L", "liter", "", Any), ("l", "liter", "", Any), ("mL", "milliliter", "", Any), ("ml", "milliliter", "", Any),
     ("dl", "deciliter", "", Any), ("dL", "deciliter", "", Any), ("cl", "centiliter", "", Any), ("µL", "microliter", "", Any),
-    ("gal", "gallon", "", Any), ("qt", "quart", "", Any), ("pt", "point", "", Any), ("tbsp", "tablespoon", "", Any),
+    ("gal", "gallon", "", Any), ("qt", "quart", "", Any), ("pt", "point", "", Any), ("pts", "point", "", Any), ("tbsp", "tablespoon", "", Any),
     ("Tbsp", "tablespoon", "", Any), ("tsp", "teaspoon", "", Any), ("cc", "cubic centimeter", "", Any),
     // mass
     ("kg", "kilogram", "", Any), ("kgs", "kilogram", "", Any), ("g", "gram", "", Any), ("mg", "milligram", "", Any),
@@ -134,7 +134,19 @@ pub(super) fn read(scan: &Scan, i: usize) -> Option<Named> {
         // A full stop belongs to "in.", "ft." and "lbs." but ends the sentence after "kg".
         let dotted = matches!(
             symbol,
-            "in" | "ft" | "lb" | "lbs" | "oz" | "hr" | "hrs" | "min" | "mins" | "sec" | "yd" | "mi" | "gal"
+            "in" | "ft"
+                | "pts"
+                | "lb"
+                | "lbs"
+                | "oz"
+                | "hr"
+                | "hrs"
+                | "min"
+                | "mins"
+                | "sec"
+                | "yd"
+                | "mi"
+                | "gal"
         );
         let goes_on = scan.word_after(next + 1).is_some_and(|w| w.starts_with(char::is_lowercase));
         if (dotted || goes_on) && scan.is_mark(next, ".") {
