@@ -1,18 +1,27 @@
 //! The real program with its window on a virtual display, in a room with a virtual microphone and a virtual speaker.
+//!
+//! What it costs while nothing is said: `cargo test --release --test live_window -- --ignored --nocapture`.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::print_stderr, reason = "a test that was not run has to say so")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that was not run has to say so; figures"
+)]
 
 mod room;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use room::{ANSWER, START, judged_in_room, pause, question, recognised};
+use room::{ANSWER, Room, START, Talker, in_room, judged_in_room, pause, question, recognised};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, ImageFormat, Window};
+use x11rb::protocol::xproto::{
+    AtomEnum, ClientMessageEvent, ConnectionExt, CreateWindowAux, EventMask, ImageFormat, Window, WindowClass,
+};
 use x11rb::rust_connection::RustConnection;
 
 const END: Duration = Duration::from_secs(20);
@@ -98,6 +107,27 @@ impl Display {
         pixels.len()
     }
 
+    /// Covers all windows with another.
+    fn cover(&self) -> Window {
+        let (window, screen) =
+            (self.connection.generate_id().expect("an id"), &self.connection.setup().roots[0]);
+        let (width, height) = (screen.width_in_pixels, screen.height_in_pixels);
+        let look = CreateWindowAux::new().background_pixel(screen.white_pixel).override_redirect(1);
+        let class = WindowClass::INPUT_OUTPUT;
+        let created =
+            self.connection.create_window(0, window, screen.root, 0, 0, width, height, 0, class, 0, &look);
+        created.expect("a message").check().expect("a window");
+        self.connection.map_window(window).expect("a message").check().expect("it is shown");
+        window
+    }
+
+    /// Shows a window, or takes it from the screen as minimising does.
+    fn show(&self, window: Window, is_shown: bool) {
+        let connection = &self.connection;
+        let sent = if is_shown { connection.map_window(window) } else { connection.unmap_window(window) };
+        sent.expect("a message").check().expect("the window is there");
+    }
+
     /// Closes a window as its frame's button does.
     fn close(&self, window: Window) {
         let (protocols, delete) = (self.atom("WM_PROTOCOLS"), self.atom("WM_DELETE_WINDOW"));
@@ -123,6 +153,88 @@ fn exchanges(home: &Path) -> Vec<[String; 2]> {
         ["user", "heard"].map(|key| json[key].as_str().expect("a text").to_owned())
     };
     texts.flat_map(|text| text.lines().map(of).collect::<Vec<_>>()).collect()
+}
+
+/// Starts the program and gives its window.
+fn open(room: &Room, display: &Display, home: &Path) -> (Talker, Window) {
+    let program = room.start(|command| {
+        let command = command.env("DISPLAY", &display.name).env_remove("WAYLAND_DISPLAY");
+        command.env("REPARTEE_HOME", home).env("RUST_LOG", "repartee=trace")
+    });
+    (program, wait_for("window", START, || display.window("Repartee")))
+}
+
+/// How often the program's log says `words`.
+fn logged(home: &Path, words: &str) -> usize {
+    let files = std::fs::read_dir(home.join("logs")).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts.map(|text| text.matches(words).count()).sum()
+}
+
+/// Seconds of a processor that each thread of a program has used, by the threads' names.
+fn cpu_secs(pid: u32) -> BTreeMap<String, f64> {
+    let mut used = BTreeMap::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten() {
+        // Threads that have just ended have no file any more.
+        let Ok(stat) = std::fs::read_to_string(task.path().join("stat")) else { continue };
+        let (Some(start), Some(end)) = (stat.find('('), stat.rfind(')')) else { continue };
+        // After the name: state is field 3 of proc(5), the times in user and system mode are 14 and 15, in 10 ms.
+        let ticks: Vec<f64> =
+            stat[end + 1..].split_whitespace().skip(11).take(2).filter_map(|t| t.parse().ok()).collect();
+        *used.entry(stat[start + 1..end].to_owned()).or_default() += ticks.iter().sum::<f64>() / 100.0;
+    }
+    used
+}
+
+/// B37: what the program costs while nothing is said. The window's own threads stay under 1 % of a core and the window
+/// is painted less than twice a second, in sight or not.
+#[test]
+#[ignore = "a measurement: takes four minutes"]
+fn b37_nothing_costs_next_to_nothing() {
+    const NAME: &str = "b37_nothing_costs_next_to_nothing";
+    const WHILE: Duration = Duration::from_secs(30);
+    if !Display::is_possible(NAME) {
+        return;
+    }
+    let measure = |what: &str, program: &Talker, home: &Path| {
+        pause(Duration::from_secs(2));
+        let (begun, before, painted) = (Instant::now(), cpu_secs(program.id()), logged(home, "painted"));
+        pause(WHILE);
+        let (after, painted) = (cpu_secs(program.id()), logged(home, "painted") - painted);
+        let secs = begun.elapsed().as_secs_f64();
+        let share = |(name, used): (&String, &f64)| (used - before.get(name).unwrap_or(&0.0)) * 100.0 / secs;
+        let total: f64 = after.iter().map(share).sum();
+        let is_window = |name: &str| name == "repartee" || name == "clerk" || name.starts_with("llvmpipe");
+        let window: f64 = after.iter().filter(|(name, _)| is_window(name)).map(share).sum();
+        let frames = painted as f64 / secs;
+        println!("{what}: {total:.2} % of a core, the window {window:.2} %, {frames:.2} frames a second");
+        let shares = after.iter().map(|used| (used.0, share(used))).filter(|(_, share)| *share >= 0.05);
+        println!("  {:.2?}", shares.collect::<Vec<_>>());
+        assert!(window < 1.0 && frames < 2.0, "{what}: {window:.2} %, {frames:.2} frames a second");
+    };
+    for (what, settings) in [("no devices", "microphone = \"off\"\nspeaker = \"off\"\n"), ("listening", "")] {
+        in_room(NAME, |mut room| {
+            let (display, home) = (Display::start(), tempfile::tempdir().expect("a folder"));
+            std::fs::write(home.path().join("settings.toml"), settings).expect("settings");
+            // Noise of a quiet room, at about -66 dB.
+            let mut state = 1u32;
+            let noise = (0..room::RATE_HZ * 200).map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                ((state >> 8) as f32 / 8_388_608.0 - 1.0) * 0.000_8
+            });
+            room.speak(&noise.collect::<Vec<_>>());
+            let (mut program, window) = open(&room, &display, home.path());
+            wait_for("models", START, || (logged(home.path(), "loaded stage=") == 3).then_some(()));
+            measure(&format!("{what}, in sight"), &program, home.path());
+            display.show(window, false);
+            measure(&format!("{what}, minimised"), &program, home.path());
+            display.show(window, true);
+            display.cover();
+            measure(&format!("{what}, covered"), &program, home.path());
+            display.close(window);
+            program.wait();
+        });
+    }
 }
 
 #[test]

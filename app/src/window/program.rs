@@ -231,6 +231,7 @@ impl eframe::App for Program {
     }
 
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        tracing::trace!("painted");
         let context = ui.ctx().clone();
         if let Some(choices) = self.choices.as_ref().and_then(|choices| choices.try_recv().ok()) {
             self.view.choices = choices;

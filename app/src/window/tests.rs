@@ -27,6 +27,7 @@ struct Shown {
     conversation: pipeline::Snapshot,
     setup: Setup,
     requests: Vec<Request>,
+    painted: usize,
 }
 
 fn harness(shown: Shown, theme: Theme) -> Harness<'static, Shown> {
@@ -41,6 +42,7 @@ fn harness(shown: Shown, theme: Theme) -> Harness<'static, Shown> {
                 conversation: Arc::new(shown.conversation.clone()),
                 setup: Arc::new(shown.setup.clone()),
             };
+            shown.painted += 1;
             let requests = shown.view.show(ui, &snapshot);
             shown.requests.extend(requests);
         },
@@ -364,9 +366,19 @@ fn push_to_talk_follows_button_and_space_bar() {
 
 #[test]
 fn nothing_is_painted_again_while_nothing_changes() {
-    let mut harness = harness(talking(), Theme::Dark);
-    harness.run();
-    harness.step();
-    let delay = harness.output().viewport_output.values().map(|v| v.repaint_delay).min();
-    assert!(delay.is_none_or(|delay| delay > std::time::Duration::from_secs(60)), "{delay:?}");
+    let mut shown = talking();
+    (shown.view.shows_settings, shown.view.shows_latency) = (true, true);
+    shown.view.earlier.is_shown = true;
+    for (what, shown) in [("idle", ready()), ("talking", talking()), ("all panels", shown)] {
+        let mut harness = harness(shown, Theme::Dark);
+        harness.run();
+        let painted = harness.state().painted;
+        // Time passes, and nothing is asked for.
+        harness.step();
+        let delay = harness.output().viewport_output.values().map(|v| v.repaint_delay).min();
+        assert!(delay.is_none_or(|delay| delay > std::time::Duration::from_secs(60)), "{what}: {delay:?}");
+        let steps = harness.run();
+        assert!(steps <= 1, "{what}: {steps} frames");
+        assert!(harness.state().painted - painted <= 2, "{what}");
+    }
 }

@@ -174,6 +174,11 @@ pub(crate) struct Talker {
 }
 
 impl Talker {
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn said(&self) -> String {
         self.said.0.lock().unwrap().clone()
     }
