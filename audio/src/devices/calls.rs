@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_system_that_locks_up_is_left_to_itself() {
         let mut system = Patient::new(|| Sticky);
-        system.patience = Duration::from_millis(50);
+        system.patience = Duration::from_millis(300);
         let (_microphone, port) = microphone::new(crate::echo::EchoMode::Headphones);
         let found = system.find(Direction::Input, &Choice::Default).unwrap();
         let (alarm, connects) = (Arc::new(Alarm::default()), port.clone());
