@@ -31,6 +31,11 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
         let path = output.path;
         let name = format!("{} {}", output.option, path.display());
         let refused = |problem: &str| Err(WrongUsage::error(format!("{name}: {problem}")));
+        if path.as_os_str() == "-" {
+            return refused(
+                "nothing is written to the standard output; name a file (`./-`, if that is its name)",
+            );
+        }
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => return refused("that is a folder; name a file in it"),
             // A rename would put a file in the place of the device, for the whole system if root does it.

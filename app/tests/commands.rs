@@ -149,6 +149,7 @@ fn wrong_paths_and_models_say_what_to_do() {
         (&["--output", "a.wav", "--report", "./a.wav"], "the same file as"),
         (&["--report", "no-such-folder/r.json"], "no-such-folder"),
         (&["--report", env!("CARGO_MANIFEST_DIR")], "folder"),
+        (&["--report", "-"], "standard output"),
         (&["--output", "a.wav", "--voice", ""], "af_heart"),
         (&["--output", "a.mp3"], ".wav"),
         (&["--output", "a.wav", "--voice", "af_heart:x"], "weight"),

@@ -49,7 +49,8 @@ impl Voice {
     /// # Errors
     /// No voice, or weights that are negative, not finite or all zero.
     pub fn blend(parts: &[(Self, f32)]) -> Result<Self, ModelError> {
-        let total: f32 = parts.iter().map(|(_, w)| *w).sum();
+        // In f64 no sum of weights overflows.
+        let total: f64 = parts.iter().map(|(_, w)| f64::from(*w)).sum();
         if parts.iter().any(|(_, w)| !w.is_finite() || *w < 0.0) || !total.is_finite() || total <= 0.0 {
             let weights: Vec<f32> = parts.iter().map(|(_, w)| *w).collect();
             let problem = "the weights of a blend are not negative, and at least one is above zero";
@@ -57,7 +58,8 @@ impl Voice {
         }
         let mut rows = vec![0.0; ROWS * STYLE];
         for (voice, weight) in parts {
-            rows.iter_mut().zip(&voice.rows).for_each(|(sum, x)| *sum += x * weight / total);
+            let share = (f64::from(*weight) / total) as f32;
+            rows.iter_mut().zip(&voice.rows).for_each(|(sum, x)| *sum += x * share);
         }
         Ok(Self { rows })
     }

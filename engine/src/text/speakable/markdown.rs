@@ -246,6 +246,12 @@ impl Pass<'_> {
             _ => return,
         };
         let open = self.char(self.at);
+        // A reply that was cut off within the target ends with the link's text.
+        let rest = &self.chars[self.at..];
+        if open == '(' && rest.len() < 2000 && rest.iter().all(|c| *c != ')' && !c.is_whitespace()) {
+            self.at = self.chars.len();
+            return;
+        }
         // "a[0](x)" aside, a target has no line break and is not long.
         let mut depth = 0;
         for (n, &c) in self.chars[self.at..].iter().enumerate().take(2000) {
