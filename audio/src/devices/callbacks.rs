@@ -45,7 +45,7 @@ where
     }
 }
 
-/// What the error callback saw; it only sets numbers.
+/// What the error callback saw. It only sets numbers, and waits a moment after an error that may pass.
 #[derive(Default)]
 pub struct Alarm {
     reason: AtomicU8,
