@@ -9,7 +9,7 @@
 //! ```
 //! use repartee_audio::clock::RateMeter;
 //! let mut meter = RateMeter::new(48_000);
-//! let found = (0..300).find_map(|block| meter.observe(block * 10_000_000, block * 240));
+//! let found = (0..400).find_map(|block| meter.observe(block * 10_000_000, block * 240));
 //! assert_eq!(found, Some(24_000));
 //! ```
 
@@ -109,6 +109,14 @@ const DEVICE_RATES_HZ: [u32; 15] = [
 /// How far a measured rate may be from the rate it is taken for. Arrivals jitter by 20 ms in a window of a
 /// second; the nearest two rates are 8 % apart.
 const RATE_TOLERANCE: f64 = 0.03;
+/// Seconds that have to agree on another rate, and how far their mean may be from it: arrival jitters by 25 ms, however
+/// long the count. One in three losses of a busy machine would look like a rate in a second alone.
+const AGREEING_WINDOWS: u64 = 3;
+const JITTER_NS: f64 = 25e6;
+/// A machine that is too busy delivers in fits and starts. A second in which one wait was longer than this, and than so many
+/// usual ones, says nothing about the rate.
+const UNEVEN_NS: u64 = 60_000_000;
+const UNEVEN_WAITS: u64 = 3;
 /// Streams begin with a burst that fills or drains buffers.
 const SETTLE_NS: u64 = 250_000_000;
 
@@ -117,10 +125,50 @@ const SETTLE_NS: u64 = 250_000_000;
 pub struct RateMeter {
     rate_hz: u32,
     started_ns: Option<u64>,
-    /// Where the window began: time and count.
-    window: Option<(u64, u64)>,
-    /// The other rate that the last window showed; a second window has to agree.
-    candidate: Option<u32>,
+    window: Option<Window>,
+    candidate: Option<Candidate>,
+}
+
+/// A second that is being counted.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    since_ns: u64,
+    since: u64,
+    /// The last observation, how many there were, and the longest wait between two.
+    last_ns: u64,
+    observations: u64,
+    longest_ns: u64,
+}
+
+/// Another rate that seconds without a break have shown.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    rate_hz: u32,
+    since_ns: u64,
+    since: u64,
+    windows: u64,
+}
+
+/// Samples in a second.
+fn per_second(samples: u64, elapsed_ns: u64) -> f64 {
+    samples as f64 * 1e9 / elapsed_ns.max(1) as f64
+}
+
+impl Window {
+    fn new(now_ns: u64, count: u64) -> Self {
+        Self { since_ns: now_ns, since: count, last_ns: now_ns, observations: 0, longest_ns: 0 }
+    }
+
+    fn observe(&mut self, now_ns: u64) {
+        self.longest_ns = self.longest_ns.max(now_ns.saturating_sub(self.last_ns));
+        self.last_ns = now_ns;
+        self.observations += 1;
+    }
+
+    fn is_even(&self) -> bool {
+        let usual_ns = self.last_ns.saturating_sub(self.since_ns) / self.observations.max(1);
+        self.longest_ns <= UNEVEN_NS.max(UNEVEN_WAITS * usual_ns)
+    }
 }
 
 impl RateMeter {
@@ -129,38 +177,44 @@ impl RateMeter {
         Self { rate_hz, started_ns: None, window: None, candidate: None }
     }
 
-    /// `count` samples have come or gone until `now_ns` on a monotonic clock. Gives the real rate when
-    /// two windows of a second agree that it is another one than was thought, once.
+    /// `count` samples have come or gone until `now_ns` on a monotonic clock; call it at each delivery. Gives the real rate
+    /// when three seconds in which deliveries came evenly agree that it is another one than was thought, once.
     pub fn observe(&mut self, now_ns: u64, count: u64) -> Option<u32> {
         let started_ns = *self.started_ns.get_or_insert(now_ns);
         if now_ns.saturating_sub(started_ns) < SETTLE_NS {
             return None;
         }
-        let Some((since_ns, since)) = self.window else {
-            self.window = Some((now_ns, count));
-            return None;
-        };
-        let elapsed_ns = now_ns.saturating_sub(since_ns);
+        let window = self.window.get_or_insert(Window::new(now_ns, count));
+        window.observe(now_ns);
+        let window = *window;
+        let elapsed_ns = now_ns.saturating_sub(window.since_ns);
         if elapsed_ns < WINDOW_NS {
             return None;
         }
-        self.window = Some((now_ns, count));
-        let measured_hz = count.saturating_sub(since) as f64 * 1e9 / elapsed_ns as f64;
-        let near = |rate_hz: u32| {
-            let rate_hz = f64::from(rate_hz);
-            (measured_hz - rate_hz).abs() <= RATE_TOLERANCE * rate_hz
-        };
-        let found = if near(self.rate_hz) { None } else { DEVICE_RATES_HZ.into_iter().find(|hz| near(*hz)) };
-        if found.is_some() && found == self.candidate {
+        self.window = Some(Window::new(now_ns, count));
+        let measured_hz = per_second(count.saturating_sub(window.since), elapsed_ns);
+        let near = |rate_hz: u32| (measured_hz / f64::from(rate_hz) - 1.0).abs() <= RATE_TOLERANCE;
+        let other = if near(self.rate_hz) { None } else { DEVICE_RATES_HZ.into_iter().find(|hz| near(*hz)) };
+        let Some(rate_hz) = other.filter(|_| window.is_even()) else {
             self.candidate = None;
-            self.rate_hz = found.unwrap_or(self.rate_hz);
-            return found;
+            return None;
+        };
+        let fresh = Candidate { rate_hz, since_ns: window.since_ns, since: window.since, windows: 0 };
+        let mut candidate = self.candidate.filter(|known| known.rate_hz == rate_hz).unwrap_or(fresh);
+        candidate.windows += 1;
+        self.candidate = Some(candidate);
+        let elapsed_ns = now_ns.saturating_sub(candidate.since_ns);
+        let mean_hz = per_second(count.saturating_sub(candidate.since), elapsed_ns);
+        let is_near = (mean_hz / f64::from(rate_hz) - 1.0).abs() <= JITTER_NS / elapsed_ns as f64;
+        if candidate.windows < AGREEING_WINDOWS || !is_near {
+            return None;
         }
-        self.candidate = found;
-        None
+        self.candidate = None;
+        self.rate_hz = rate_hz;
+        Some(rate_hz)
     }
 
-    /// Whether the last window spoke for another rate, which the next one has to confirm.
+    /// Whether the last second spoke for another rate, which the next ones have to confirm.
     pub fn is_in_doubt(&self) -> bool {
         self.candidate.is_some()
     }
@@ -243,6 +297,29 @@ mod tests {
     fn losing_much_is_not_another_rate() {
         for kept_percent in [95, 85, 77, 60, 10, 0] {
             assert_eq!(found(48_000, 48_000, kept_percent), [], "{kept_percent} %");
+        }
+    }
+
+    /// A machine so busy that a twelfth of all samples is lost, as many as 48 kHz has more than 44.1, but in fits and starts.
+    #[test]
+    fn losses_that_add_up_to_another_rate_are_none() {
+        for stall_blocks in [8, 16, 32] {
+            let mut meter = RateMeter::new(48_000);
+            let (mut count, mut noise) = (0, 1u64);
+            for block in 0..6_000u64 {
+                // What falls into a stall is lost, and comes never.
+                if block % (stall_blocks * 12) < stall_blocks {
+                    continue;
+                }
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let now_ns = block * 10_000_000 + (noise >> 33) % 9_000_000;
+                count += 480;
+                assert_eq!(
+                    meter.observe(now_ns, count),
+                    None,
+                    "{stall_blocks} blocks at a time, block {block}"
+                );
+            }
         }
     }
 

@@ -130,7 +130,7 @@ pub enum Notice {
         /// Why, and what to do.
         reason: String,
     },
-    /// A device runs at another rate than it says; the stream is rebuilt for the real one.
+    /// A device runs at another rate than it says, or again at that which it says; the stream is rebuilt for the real one.
     WrongRate {
         /// Which side.
         direction: Direction,
@@ -168,6 +168,9 @@ impl fmt::Display for Notice {
                 write!(f, "the {direction} \"{device}\" was lost ({reason}); opening another")
             }
             Self::Missing { reason, .. } => f.write_str(reason),
+            Self::WrongRate { direction, device, said_hz, real_hz } if said_hz == real_hz => {
+                write!(f, "the {direction} \"{device}\" runs at its own rate again, {real_hz} Hz")
+            }
             Self::WrongRate { direction, device, said_hz, real_hz } => write!(
                 f,
                 "the {direction} \"{device}\" says {said_hz} Hz and runs at {real_hz} Hz; going on with that"
