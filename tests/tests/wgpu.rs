@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
-use repartee_engine::backends::wgpu::WgpuOptions;
-use repartee_engine::backends::{Backend, CompileErrorKind, MemoryTensors};
+use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
+use repartee_engine::backends::{Backend, CancelToken, CompileErrorKind, MemoryTensors};
 use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_engine::graph::{GraphBuilder, UnaryOp};
+use repartee_engine::models::ModelError;
 use repartee_engine::models::llama::{Llama, LlamaOptions, Sampling};
 use repartee_engine::models::silero::{CHUNK_SAMPLES, SileroVad};
 use repartee_engine::text::chat::{ChatOptions, Message, Role};
+use repartee_engine::text::tokenizer::Special;
 use repartee_tests::compare::{Tolerance, compare};
 use repartee_tests::subjects::wgpu;
 
@@ -41,6 +43,35 @@ fn a_language_model_writes_what_it_writes_on_the_cpu() {
     let (text, expected) = reply(&cpu, &greedy, 17);
     assert_eq!(reply(&gpu, &greedy, 17), (text.clone(), expected));
     assert!(text.contains("Paris"), "{text}");
+}
+
+/// Where software computes, a prompt takes seconds: it is given up in the middle, and nothing of it remains.
+#[test]
+fn a_prompt_is_cancelled_under_way() {
+    // A GPU is through with it before anybody could stop it.
+    let Some(gpu) = wgpu(SOFTWARE).filter(Wgpu::is_software) else { return };
+    let file = repartee_models::resolve("smollm2-135m", "SmolLM2-135M-Instruct.Q4_1.gguf").unwrap();
+    let file = Arc::new(Gguf::open(file).unwrap());
+    let mut llama = Llama::load(&file, &gpu, LlamaOptions { context: 256 }).unwrap();
+    let prompt =
+        llama.tokenizer().encode("The capital of France is Paris, and that of Italy is", Special::AsText);
+    let long: Vec<u32> = prompt.iter().copied().cycle().take(200).collect();
+    let greedy = Sampling::default();
+    let expected = llama.begin(&prompt, &greedy, &[], None).unwrap();
+    llama.forget();
+    let cancel = CancelToken::new();
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while cancel.largest_work() == 0 {
+                std::thread::yield_now();
+            }
+            cancel.cancel();
+        });
+        llama.prefill(&long, Default::default(), Some(&cancel))
+    });
+    assert!(result.as_ref().is_err_and(ModelError::is_cancelled), "{result:?}");
+    llama.forget();
+    assert_eq!(llama.begin(&prompt, &greedy, &[], None).unwrap(), expected);
 }
 
 /// Each chunk runs behind the state that the last one left.

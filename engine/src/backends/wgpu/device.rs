@@ -30,6 +30,8 @@ pub(super) struct Device {
     pub(super) limits: wgpu::Limits,
     pub(super) turnstile: Turnstile,
     pub(super) poison: bool,
+    /// The processor computes, not a GPU.
+    pub(super) is_software: bool,
     /// The most bytes of one part of a matrix.
     pub(super) part_bytes: u64,
     pub(super) group0: wgpu::BindGroupLayout,
@@ -124,6 +126,7 @@ impl Device {
             limits,
             turnstile: Turnstile::default(),
             poison: options.poison,
+            is_software: info.device_type == wgpu::DeviceType::Cpu,
             group0,
             group1,
             no_weight,
@@ -231,6 +234,14 @@ impl Device {
         RunError::DeviceLost { device: self.adapter.clone(), message: message.to_string() }
     }
 
+    /// Waits for what was submitted.
+    ///
+    /// # Errors
+    /// A lost device.
+    pub(super) fn finish(&self) -> Result<(), RunError> {
+        self.device.poll(wgpu::PollType::wait_indefinitely()).map(drop).map_err(|e| self.lost(e))
+    }
+
     /// Waits for what was submitted, maps a staging buffer and hands its bytes to `read`.
     ///
     /// # Errors
@@ -245,7 +256,7 @@ impl Device {
         staging.map_async(wgpu::MapMode::Read, ..bytes, move |r| {
             let _ = done.send(r);
         });
-        self.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|e| self.lost(e))?;
+        self.finish()?;
         match result.try_recv() {
             Ok(Ok(())) => {}
             Ok(Err(e)) => return Err(self.lost(e)),

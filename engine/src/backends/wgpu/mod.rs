@@ -1,7 +1,8 @@
 //! The wgpu backend: Vulkan, Metal and Direct3D 12 through one set of plain WGSL kernels.
 //!
 //! A program's values lie in one buffer (the arena), its nodes are dispatches of one compute pass, and a run is
-//! one submission: it happens whole or, when cancelled before, not at all. Row counts are numbers in a small
+//! one submission: it happens whole or, when cancelled before, not at all. (Software in place of a GPU takes a few
+//! dispatches at a time, for a run may last seconds there.) Row counts are numbers in a small
 //! uniform buffer that is rewritten only when the lengths change, so that a decode step writes nothing. The step
 //! block lives on the device; `Sample` and `Advance` change it there, and the next step reads the token without
 //! the host. The host keeps an upper bound of each position, so that a full context is refused without waiting.
@@ -92,6 +93,11 @@ impl Wgpu {
         let wgpu = Self { device: Arc::new(device::Device::open(options)?) };
         tracing::info!(backend = wgpu.name(), "ready");
         Ok(wgpu)
+    }
+
+    /// Whether the processor computes in place of a GPU.
+    pub fn is_software(&self) -> bool {
+        self.device.is_software
     }
 }
 

@@ -93,6 +93,8 @@ pub(super) struct WgpuProgram {
     /// Bytes from one call's parameters to the next one's.
     stride: usize,
     calls: Vec<Call>,
+    /// Calls before the first that changes what the next run begins with: between these a run can be given up.
+    tentative: usize,
     /// Arena, parameters and weights of each call.
     groups: Vec<wgpu::BindGroup>,
     /// Fills the arena, for tests: the call after the last one.
@@ -113,6 +115,13 @@ struct RunState {
     staging: Option<wgpu::Buffer>,
 }
 
+/// A call with its two groups of bindings.
+type Bound<'a> = (&'a Call, &'a wgpu::BindGroup, &'a wgpu::BindGroup);
+
+/// Calls between two looks at the cancel token where software computes: of a prompt of 300 tokens some tenths of a second.
+/// A GPU is through with the whole run by then, and waiting for it would cost more than it saves.
+const PIECE: usize = 4;
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl WgpuProgram {
@@ -129,12 +138,16 @@ impl WgpuProgram {
         let plan = plan(graph, &scratch).ok_or_else(too_large)?;
         let arena = device.buffer(plan.words.saturating_mul(4)).map_err(error)?;
 
-        let mut calls = Vec::new();
+        let (mut calls, mut tentative) = (Vec::new(), None);
         let mut kernels = Vec::with_capacity(graph.nodes.len());
         for (node, n) in graph.nodes.iter().enumerate() {
             let compiler = Compiler { device: &device, graph, set, plan: &plan, node };
             let made = compiler.calls(n)?;
             let names: Vec<_> = made.iter().map(|call| call.kernel.entry).collect();
+            // What a cache holds behind its position is nobody's.
+            if matches!(n.op, Op::Conv1dCarry { .. } | Op::Lstm { .. } | Op::Sample | Op::Advance) {
+                tentative.get_or_insert(calls.len());
+            }
             kernels.push(if names.is_empty() { "(view)".into() } else { names.join(", ") });
             calls.extend(made);
         }
@@ -166,6 +179,7 @@ impl WgpuProgram {
             arena,
             params,
             stride,
+            tentative: tentative.unwrap_or(calls.len()),
             calls,
             groups,
             poison,
@@ -193,12 +207,7 @@ impl WgpuProgram {
         state.lengths = Some(lengths.to_vec());
     }
 
-    fn encode(
-        &self,
-        encoder: &mut wgpu::CommandEncoder,
-        calls: &[(&Call, &wgpu::BindGroup, &wgpu::BindGroup)],
-        lengths: &[usize],
-    ) {
+    fn encode(&self, encoder: &mut wgpu::CommandEncoder, calls: &[Bound<'_>], lengths: &[usize]) {
         let most = self.device.limits.max_compute_workgroups_per_dimension;
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for (call, group0, group1) in calls {
@@ -208,6 +217,32 @@ impl WgpuProgram {
             pass.set_bind_group(1, *group1, &[]);
             pass.dispatch_workgroups(x, y, 1);
         }
+    }
+
+    /// Runs the calls that can be given up, a few at a time, and returns the rest.
+    ///
+    /// # Errors
+    /// [`RunError::Cancelled`] in front of any piece; a lost device.
+    fn run_in_pieces<'a, 'b>(
+        &self,
+        calls: &'a [Bound<'b>],
+        lengths: &[usize],
+        cancel: &CancelToken,
+    ) -> Result<&'a [Bound<'b>], RunError> {
+        let (tentative, rest) = calls.split_at(self.tentative);
+        let most = self.device.limits.max_compute_workgroups_per_dimension;
+        for piece in tentative.chunks(PIECE) {
+            let groups = piece.iter().filter_map(|(call, ..)| call.work.groups(lengths, most));
+            let groups: usize = groups.map(|(x, y)| x as usize * y as usize).sum();
+            if cancel.is_cancelled_before(groups) {
+                return Err(RunError::Cancelled);
+            }
+            let mut encoder = self.new_encoder();
+            self.encode(&mut encoder, piece, lengths);
+            self.device.queue.submit([encoder.finish()]);
+            self.device.finish()?;
+        }
+        Ok(rest)
     }
 
     fn new_encoder(&self) -> wgpu::CommandEncoder {
@@ -282,7 +317,7 @@ impl Program for WgpuProgram {
         let groups = session.groups(self.id, graph, states);
         self.write_params(state, run.lengths);
         let bound = |(call, (a, b))| (call, a, b);
-        let all: Vec<(&Call, &wgpu::BindGroup, &wgpu::BindGroup)> =
+        let all: Vec<Bound<'_>> =
             self.calls.iter().chain(&self.poison).zip(self.groups.iter().zip(groups)).map(bound).collect();
         let (calls, poison) = all.split_at(self.calls.len());
         if !poison.is_empty() {
@@ -300,6 +335,10 @@ impl Program for WgpuProgram {
                 self.device.queue.write_buffer(&self.arena, at, bytes);
             }
         }
+        let calls = match run.cancel.filter(|_| self.device.is_software) {
+            Some(cancel) => self.run_in_pieces(calls, run.lengths, cancel)?,
+            None => calls,
+        };
         let mut encoder = self.new_encoder();
         self.encode(&mut encoder, calls, run.lengths);
 
