@@ -149,6 +149,11 @@ impl<S: Stages> Conductor<S> {
         self.endpoint = endpoint;
     }
 
+    /// Whether only [`end_speech`](Self::end_speech) ends the turn, as while a key is held: see [`TurnState::hold`].
+    pub fn hold(&mut self, is_held: bool) {
+        self.state.hold(is_held);
+    }
+
     /// The user says that he has finished speaking: the silence is not waited for. What comes is new speech.
     pub fn end_speech(&mut self) {
         let (endpoint, event) = endpoint::end_speech(&self.endpoint);

@@ -124,6 +124,8 @@ pub struct TurnState {
     ear: Ear,
     utterance: Option<Utterance>,
     reply: Option<Reply>,
+    /// The user says when the turn ends: no silence ends it.
+    is_held: bool,
     /// The attempt that was begun and not closed.
     begun: Option<TurnNumber>,
 }
@@ -152,6 +154,11 @@ impl TurnState {
         self.config = config;
     }
 
+    /// While `is_held`, as by a key that is down, the turn goes on through every silence; work still begins at a pause.
+    pub fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
     /// The endpoint's settings for the next chunk: its hangover follows the words so far.
     pub fn endpoint_config(&self) -> EndpointConfig {
         EndpointConfig { hangover: self.silence(), ..self.config.endpoint }
@@ -159,6 +166,9 @@ impl TurnState {
 
     /// Silence after which the turn ends.
     fn silence(&self) -> Samples {
+        if self.is_held {
+            return Samples(u64::MAX);
+        }
         let base = self.config.endpoint.hangover;
         let growing = |utterance: &&Utterance| !utterance.ended && utterance.attempt.is_some();
         let Some(utterance) = self.utterance.as_ref().filter(growing) else {

@@ -232,6 +232,12 @@ impl Core {
         }
     }
 
+    /// Who holds a key to talk ends the turn by letting it go.
+    fn hold(&mut self) {
+        let is_held = self.listening == Listening::WhileKeyDown && self.is_listening();
+        self.conductor.hold(is_held);
+    }
+
     fn chunk(&mut self, chunk: &Chunk) {
         let is_listening = self.is_listening();
         let samples = if is_listening { chunk.samples } else { [0.0; CHUNK_SAMPLES] };
@@ -241,6 +247,7 @@ impl Core {
         if self.key == Key::Up && self.behind_key > 0 {
             self.behind_key -= 1;
             if self.behind_key == 0 {
+                self.hold();
                 self.conductor.end_speech();
             }
         }
@@ -283,12 +290,14 @@ impl Core {
             Command::Listen(listening) => {
                 self.listening = listening;
                 self.behind_key = 0;
+                self.hold();
             }
             Command::TalkKey(key) => {
                 if (self.key, key) == (Key::Down, Key::Up) && self.listening == Listening::WhileKeyDown {
                     self.behind_key = CHUNKS_BEHIND_KEY;
                 }
                 self.key = key;
+                self.hold();
             }
             Command::SetTurns(config) => self.conductor.set_config(config),
             Command::SetHistory(history) => {
