@@ -87,11 +87,12 @@ impl History {
         system.into_iter().chain(self.messages.iter().cloned()).collect()
     }
 
-    /// Adds what was said and heard. An interrupted reply ends in an ellipsis, so that the model knows; of one
-    /// that nobody heard, nothing is kept, and the user's words join those that follow.
+    /// Adds what was said and heard. An interrupted reply ends in an ellipsis, so that the model knows, and is only that if
+    /// nothing was heard: what was stopped is not to be answered with the next words. Without a reply and an interruption
+    /// (it failed) the user's words join those that follow.
     pub fn remember(&mut self, exchange: &Exchange) {
         self.push_user(&exchange.user);
-        if !exchange.heard.is_empty() {
+        if !exchange.heard.is_empty() || exchange.interrupted {
             let end = if exchange.interrupted { "…" } else { "" };
             self.messages.push(Message::new(Role::Assistant, format!("{}{end}", exchange.heard)));
         }
@@ -242,6 +243,8 @@ mod tests {
         history.remember(&Exchange { user: "two".into(), heard: "I was".into(), interrupted: true });
         let texts: Vec<_> = history.messages().iter().map(|m| (m.role, m.content.as_str())).collect();
         assert_eq!(texts, [(Role::User, "one two"), (Role::Assistant, "I was…")]);
+        history.remember(&Exchange { user: "stopped".into(), heard: "".into(), interrupted: true });
+        assert_eq!(history.messages().last().unwrap().content, "…");
         history.remember(&exchange("three", ""));
         let prompt = history.prompt("four", LIMITS, count).unwrap();
         assert_eq!(prompt.messages.last().unwrap().content, "three four");

@@ -480,8 +480,13 @@ impl Run {
     fn stop(&mut self) {
         if self.state.reply.as_ref().is_some_and(Reply::is_audible) {
             self.interrupt();
-        } else {
-            self.drop_utterance();
+            return;
+        }
+        // The user has seen the words; they were said, though nothing is answered.
+        let asked = self.state.reply.as_ref().filter(|reply| reply.released).map(|reply| reply.user.clone());
+        self.drop_utterance();
+        if let Some(user) = asked {
+            self.tell(Effect::Remember(Exchange { user, heard: "".into(), interrupted: true }));
         }
     }
 

@@ -291,6 +291,49 @@ fn a_muted_microphone_and_a_key_to_talk() {
 }
 
 #[test]
+fn a_held_key_keeps_the_turn_open_through_every_pause() {
+    for latency_ms in [0, 120, 1_500] {
+        let script = Script::default().say(1_000, "where is the").say(6_000, "nearest station");
+        let mut world = World::new(latency_ms, script, one_sentence);
+        world.send(Command::Listen(Listening::WhileKeyDown)).send(Command::TalkKey(Key::Down));
+        world.run_to(5_500);
+        assert_eq!(world.snapshot().activity, Activity::Listening, "{latency_ms} ms");
+        assert_eq!(world.snapshot().microphone, MicrophoneState::Open);
+        world.run_to(9_000);
+        assert!(world.played().is_empty(), "{latency_ms} ms: answered before the key was let go");
+        world.send(Command::TalkKey(Key::Up));
+        world.run_until_entries(1);
+        assert_eq!(world.turns(), ["where is the nearest station"], "{latency_ms} ms");
+        // Without a key the silence ends turns again.
+        world.send(Command::TalkKey(Key::Down)).send(Command::Listen(Listening::Always));
+        world.say(|script, now_ms| script.say(now_ms + 200, "and now"));
+        world.run_until_entries(2);
+    }
+}
+
+#[test]
+fn what_is_stopped_before_its_first_sound_stays_in_the_conversation() {
+    let mut world = World::new(1_500, Script::default(), five_sentences);
+    world.send(Command::Type("tell me a story".into()));
+    world.run_until("words of a reply", |world| {
+        world.snapshot().reply.as_ref().is_some_and(|r| !r.text.is_empty())
+    });
+    assert_eq!(world.snapshot().activity, Activity::Thinking);
+    world.send(Command::Stop);
+    world.run_until_entries(1);
+    let entry = world.snapshot().entries[0].clone();
+    assert_eq!((&*entry.user, entry.is_interrupted, entry.reply.heard_bytes), ("tell me a story", true, 0));
+    assert!(!entry.reply.text.is_empty(), "what was shown stays");
+    assert!(world.snapshot().user.is_empty() && world.snapshot().reply.is_none());
+    assert!(world.played().is_empty());
+    // It is not answered with the next words.
+    world.send(Command::Type("something else".into()));
+    world.run_until("a reply", |world| world.play().asked.len() == 2);
+    assert_eq!(world.play().asked[1], "something else");
+    assert_eq!(world.play().seen, ["tell me a story", "…"]);
+}
+
+#[test]
 fn b16_a_recogniser_slower_than_speech_is_told_once() {
     let mut world = World::new(4_000, question(), one_sentence);
     world.run_until_entries(1);
