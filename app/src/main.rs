@@ -8,6 +8,7 @@ mod check;
 mod commands;
 mod live;
 mod logging;
+mod missing;
 mod output;
 mod printing;
 mod saved;

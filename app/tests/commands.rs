@@ -1,7 +1,8 @@
 //! The headless commands as a person runs them, on the real models.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn repartee(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_repartee")).args(args).output().expect("the program starts")
@@ -100,7 +101,7 @@ fn a_text_is_spoken_and_understood() {
     let unread = folder.path().join("unread.wav");
     let mut child = Command::new(env!("CARGO_BIN_EXE_repartee"))
         .args(["say", "Hi.", "--output", unread.to_str().expect("a readable path")])
-        .stdout(std::process::Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
     drop(child.stdout.take());
@@ -128,6 +129,57 @@ fn silence_is_no_turn() {
     let out = succeeds(&["talk", "--stt", "whisper-tiny.en", "--llm", "smollm2-135m", "--input", path]);
     assert!(out.contains("no speech was heard") && !out.contains("you:"), "{out}");
     assert!(out.contains("0 turns, 0 cancelled"), "{out}");
+}
+
+#[test]
+fn questions_from_a_pipe_are_answered_in_order() {
+    let home = tempfile::tempdir().expect("a folder");
+    let args =
+        ["talk", "--microphone", "off", "--speaker", "off", "--llm", "smollm2-135m", "--max-tokens", "6"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_repartee"))
+        .args(args)
+        .env("REPARTEE_HOME", home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = child.stdin.take().expect("a pipe");
+    lines.write_all(b"What is one?\n\n  What is two?  \r\nWhat is three?").expect("it reads");
+    drop(lines);
+    let out = child.wait_with_output().expect("it ends by itself");
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    assert!(out.status.success(), "{said}{errors}");
+    let spoken: Vec<&str> = said.lines().map(str::trim).filter(|line| line.contains(": ")).collect();
+    let places =
+        ["one", "two", "three"].map(|n| spoken.iter().position(|l| *l == format!("you: What is {n}?")));
+    let [Some(one), Some(two), Some(three)] = places else { panic!("three questions: {said}") };
+    assert!(one < two && two < three, "{said}");
+    for question in [one, two, three] {
+        let reply = spoken.get(question + 1).and_then(|line| line.strip_prefix("reply: "));
+        assert!(reply.is_some_and(|words| !words.is_empty()), "{said}");
+    }
+    assert!(said.contains("3 turns, 0 cancelled"), "none was interrupted: {said}");
+}
+
+#[test]
+fn a_second_conversation_says_that_one_is_open() {
+    let home = tempfile::tempdir().expect("a folder");
+    let lock = std::fs::File::create(home.path().join("running.lock")).expect("a file");
+    lock.try_lock().expect("nobody has it");
+    let talk = || {
+        Command::new(env!("CARGO_BIN_EXE_repartee"))
+            .arg("talk")
+            .env("REPARTEE_HOME", home.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program starts")
+    };
+    let out = talk();
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(said.starts_with("error: Repartee is already open in another window"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
 }
 
 #[test]
@@ -200,6 +252,17 @@ fn wrong_paths_and_models_say_what_to_do() {
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
     assert!(said.contains("models fetch kokoro-82m kokoro-voices misaki-en"), "{said}");
+    // All of a conversation's at once.
+    let out = Command::new(env!("CARGO_BIN_EXE_repartee"))
+        .arg("talk")
+        .env("REPARTEE_CACHE", empty.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    let all = "silero-vad-v6 whisper-base qwen2.5-coder-0.5b kokoro-82m kokoro-voices misaki-en";
+    assert!(said.contains(&format!("`repartee models fetch {all}`")) && said.contains(" MB"), "{said}");
     #[cfg(target_os = "linux")]
     {
         let full =

@@ -94,14 +94,10 @@ impl Display {
         let size = self.connection.get_geometry(window).expect("a question").reply().expect("an answer");
         let (width, height) = (size.width, size.height);
         let image = self.connection.get_image(ImageFormat::Z_PIXMAP, window, 0, 0, width, height, !0);
-        let mut pixels: Vec<u32> = image
-            .expect("a question")
-            .reply()
-            .expect("an image")
-            .data
-            .chunks_exact(4)
-            .map(|p| u32::from_ne_bytes([p[0], p[1], p[2], p[3]]))
-            .collect();
+        // One that is not on the screen yet has no image.
+        let Ok(image) = image.expect("a question").reply() else { return 0 };
+        let mut pixels: Vec<u32> =
+            image.data.chunks_exact(4).map(|p| u32::from_ne_bytes([p[0], p[1], p[2], p[3]])).collect();
         pixels.sort_unstable();
         pixels.dedup();
         pixels.len()
@@ -162,6 +158,70 @@ fn open(room: &Room, display: &Display, home: &Path) -> (Talker, Window) {
         command.env("REPARTEE_HOME", home).env("RUST_LOG", "repartee=trace")
     });
     (program, wait_for("window", START, || display.window("Repartee")))
+}
+
+/// The program without microphone and speaker; it is killed when this is dropped, as by a crash.
+struct Silent(Child);
+
+impl Silent {
+    fn open(display: &Display, home: &Path, cache: &Path) -> Self {
+        let settings = "microphone = \"off\"\nspeaker = \"off\"\n";
+        std::fs::write(home.join("settings.toml"), settings).expect("settings");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_repartee"));
+        command.env("DISPLAY", &display.name).env_remove("WAYLAND_DISPLAY").env("REPARTEE_CACHE", cache);
+        command.env("REPARTEE_HOME", home).env("RUST_LOG", "repartee=info").stdin(Stdio::null());
+        Self(command.spawn().expect("the program starts"))
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A second window neither listens nor writes; it is one again after a crash of the first.
+#[test]
+fn a_second_window_leaves_the_conversation_alone() {
+    if !Display::is_possible("a_second_window_leaves_the_conversation_alone") {
+        return;
+    }
+    let (display, home) = (Display::start(), tempfile::tempdir().expect("a folder"));
+    let home = home.path();
+    let loaded = |count| wait_for("models", START, || (logged(home, "loaded stage=") == count).then_some(()));
+    let first = Silent::open(&display, home, &room::cache());
+    loaded(3);
+    let mut second = Silent::open(&display, home, &room::cache());
+    wait_for("word of the second", START, || (logged(home, "another Repartee talks") == 1).then_some(()));
+    drop(first);
+    assert!(second.0.try_wait().expect("a child").is_none(), "it has its window");
+    let _third = Silent::open(&display, home, &room::cache());
+    // The first three, and three more: the second one has none.
+    loaded(6);
+    assert_eq!(logged(home, "another Repartee talks"), 1);
+}
+
+/// Without models there is a window, and it goes on when they are there.
+#[test]
+fn missing_models_do_not_keep_the_window_from_opening() {
+    if !Display::is_possible("missing_models_do_not_keep_the_window_from_opening") {
+        return;
+    }
+    let (display, home) = (Display::start(), tempfile::tempdir().expect("a folder"));
+    let cache = home.path().join("cache");
+    let mut program = Silent::open(&display, home.path(), &cache);
+    let window = wait_for("window", START, || display.window("Repartee"));
+    wait_for("word", START, || (logged(home.path(), "models are not here") == 1).then_some(()));
+    wait_for("page", END, || (display.colours(window) > 20).then_some(()));
+    assert!(!cache.exists(), "nothing is fetched before somebody asks for it");
+    assert_eq!(logged(home.path(), "loaded stage="), 0);
+    // As if they were fetched from a terminal.
+    std::os::unix::fs::symlink(room::cache(), &cache).expect("a link");
+    wait_for("models", START, || (logged(home.path(), "loaded stage=") == 3).then_some(()));
+    display.close(window);
+    let status = wait_for("end", END, || program.0.try_wait().expect("a child"));
+    assert!(status.success(), "{status}");
 }
 
 /// How often the program's log says `words`.

@@ -1,11 +1,11 @@
 //! `repartee talk` without recordings: a live conversation in the terminal.
 //!
 //! What was heard and the reply's words as they are spoken are written line by line. On a terminal, a last line shows what
-//! happens meanwhile, and what is typed is answered too; an
-//! empty line stops the reply.
+//! happens meanwhile, and what is typed is answered too; an empty line stops the reply. Lines that come from a pipe are
+//! questions, each asked when the one before is answered.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,18 +19,48 @@ use repartee_engine::turn::machine::Activity;
 use repartee_engine::turn::message::Stage;
 use repartee_engine::turn::pipeline::{MicrophoneState, Readiness, ReplyText};
 
+use super::lines::{self, Questions};
 use super::setup;
 use super::talk::LiveArgs;
 use crate::live::{Command, DeviceChoice, Live, Settings, Snapshot};
 use crate::output;
-use crate::printing::{self, out};
+use crate::printing::{self, note, out};
+use crate::saved::{Claim, Front, Home, Instance, taken};
 use crate::usage::WrongUsage;
 
-/// Talks until Ctrl-C, or until so many turns were answered.
+/// Talks until Ctrl-C, until so many turns were answered, or until all lines of a pipe are answered and there is no
+/// microphone.
 pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>) -> Result<()> {
-    settings.input = chosen(Direction::Input, args.microphone.as_deref())?;
+    let input = chosen(Direction::Input, args.microphone.as_deref());
     settings.output = chosen(Direction::Output, args.speaker.as_deref())?;
+    let _instance = match &input {
+        // Who does not listen may talk beside another.
+        Ok(DeviceChoice::Off) => None,
+        Err(error) if !error.is::<NoMicrophone>() => None,
+        _ => claim()?,
+    };
     let (events, inbox) = sync_channel(64);
+    let is_piped = !io::stdin().is_terminal();
+    let mut questions = Questions::default();
+    let (asks, ends) = (events.clone(), events.clone());
+    let read = move || {
+        lines::read(io::stdin().lock(), |line| asks.send(Happened::Line(line)).is_ok());
+        let _ = ends.send(Happened::EndOfLines);
+    };
+    // It waits for a line even when the program ends.
+    std::thread::Builder::new().name("lines".into()).spawn(read)?;
+    settings.input = match input {
+        Err(error) if is_piped && error.is::<NoMicrophone>() => {
+            note!("no microphone was found: the lines of the standard input are answered");
+            // Nothing is loaded for nobody.
+            match inbox.recv() {
+                Ok(Happened::Line(line)) => questions.add(line),
+                _ => return Err(error),
+            }
+            DeviceChoice::Off
+        }
+        input => input?,
+    };
     let (nudge, is_over) = (events.clone(), Arc::new(AtomicBool::new(false)));
     let over = is_over.clone();
     let end = move || {
@@ -38,22 +68,11 @@ pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>
         drop(nudge.try_send(Happened::Change));
     };
     ctrlc::set_handler(end).context("Ctrl-C cannot be caught")?;
-    let changed = events.clone();
     // A full channel has changes enough in it.
-    let wake = Box::new(move || drop(changed.try_send(Happened::Change)));
+    let wake = Box::new(move || drop(events.try_send(Happened::Change)));
+    let has_microphone = settings.input != DeviceChoice::Off;
     let live = Live::start(settings, &[], wake)?;
     let is_terminal = io::stdout().is_terminal();
-    if io::stdin().is_terminal() {
-        let read = move || {
-            for line in io::stdin().lock().lines().map_while(Result::ok) {
-                if events.send(Happened::Line(line)).is_err() {
-                    return;
-                }
-            }
-        };
-        // It waits for a line even when the program ends.
-        std::thread::Builder::new().name("lines".into()).spawn(read)?;
-    }
     let (mut printer, mut shown) = (Printer::new(is_terminal), u64::MAX);
     while let Ok(event) = inbox.recv() {
         if is_over.load(Ordering::Acquire) {
@@ -61,20 +80,25 @@ pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>
         }
         match event {
             Happened::Change => {}
-            Happened::Line(line) if line.trim().is_empty() => live.send(Command::Stop),
+            Happened::EndOfLines => questions.end(),
+            Happened::Line(line) if is_piped => questions.add(line),
+            Happened::Line(line) if line.is_empty() => live.send(Command::Stop),
             Happened::Line(line) => live.send(Command::Type(line)),
         }
         let snapshot = live.snapshot();
-        if std::mem::replace(&mut shown, snapshot.revision) == snapshot.revision {
-            continue;
+        if let Some(question) = questions.next(&snapshot.conversation) {
+            live.send(Command::Type(question));
         }
-        let text = printer.update(&snapshot);
-        if !text.is_empty() && !printing::part(&text) {
-            // Nobody sees it any more: a conversation in a closed terminal goes on with nobody.
-            break;
+        if std::mem::replace(&mut shown, snapshot.revision) != snapshot.revision {
+            let text = printer.update(&snapshot);
+            if !text.is_empty() && !printing::part(&text) {
+                // Nobody sees it any more: a conversation in a closed terminal goes on with nobody.
+                break;
+            }
         }
         let answered = snapshot.conversation.records.iter().filter(|record| !record.cancelled).count();
-        if args.turns.is_some_and(|turns| answered >= turns) {
+        let has_all = !has_microphone && questions.are_answered();
+        if has_all || args.turns.is_some_and(|turns| answered >= turns) {
             break;
         }
     }
@@ -94,22 +118,51 @@ pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>
 enum Happened {
     Change,
     Line(String),
+    EndOfLines,
 }
 
-/// The device that is meant; there has to be a microphone.
+/// The right to listen. Without folders of its own the program can't know of others.
+fn claim() -> Result<Option<Instance>> {
+    let home = match Home::open() {
+        Ok(home) => home,
+        Err(error) => {
+            tracing::warn!("{error:#}");
+            return Ok(None);
+        }
+    };
+    match Instance::claim(&home, Front::Terminal) {
+        Claim::Granted(instance) => Ok(Some(instance)),
+        Claim::Taken(by) => Err(anyhow::Error::msg(taken(by))),
+    }
+}
+
+/// In place of a device's name: none is to be used.
+const OFF: &str = "off";
+
+/// There is no microphone, and none was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{0}; plug one in, give recorded questions with `--input`, or pipe typed ones in, with `--microphone off` where there \
+     may be one"
+)]
+struct NoMicrophone(AudioError);
+
+/// The device that is meant; there has to be a microphone, or the word that there is to be none.
 fn chosen(direction: Direction, wanted: Option<&str>) -> Result<DeviceChoice> {
+    if wanted == Some(OFF) {
+        return Ok(DeviceChoice::Off);
+    }
     let list = devices::list(direction)?;
     let Some(wanted) = wanted else {
         if direction == Direction::Input && list.is_empty() {
-            return Err(AudioError::NoDevice { direction })
-                .context("give recorded questions with `--input`, or a microphone to talk into");
+            return Err(NoMicrophone(AudioError::NoDevice { direction }).into());
         }
         return Ok(DeviceChoice::Default);
     };
     find(&list, wanted).map(|device| DeviceChoice::Device(device.id.clone())).ok_or_else(|| {
         let names: Vec<&str> = list.iter().map(|device| device.name.as_str()).collect();
         let there = if names.is_empty() { "there is none".into() } else { names.join(", ") };
-        WrongUsage::error(format!("there is no {direction} {wanted:?}; choose one of: {there}"))
+        WrongUsage::error(format!("there is no {direction} {wanted:?}; choose one of: {there}, {OFF}"))
     })
 }
 
@@ -161,6 +214,7 @@ struct Printer {
     /// Exchanges and notices that are printed.
     entries: usize,
     notice: u64,
+    trouble: u64,
     is_ready: bool,
     is_deaf: bool,
     /// The exchange whose reply is being printed: how much of it is.
@@ -174,6 +228,7 @@ impl Printer {
             is_terminal,
             entries: 0,
             notice: 0,
+            trouble: 0,
             is_ready: false,
             is_deaf: false,
             open: None,
@@ -201,6 +256,12 @@ impl Printer {
                 out += &format!("note: {}\n", notice.text);
             }
             self.notice = conversation.notices.last().map_or(0, |notice| notice.number);
+            let troubles = &snapshot.setup.troubles;
+            // Also what is over: a terminal tells what happened.
+            for trouble in troubles.iter().filter(|trouble| trouble.number > self.trouble) {
+                out += &format!("note: {}\n", trouble.text);
+            }
+            self.trouble = troubles.last().map_or(0, |trouble| trouble.number);
             let is_deaf = conversation.microphone == MicrophoneState::NoSignal;
             if !std::mem::replace(&mut self.is_deaf, is_deaf) && is_deaf {
                 out += "note: the microphone gives no signal; is it muted?\n";
@@ -265,6 +326,7 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::{About, Trouble};
     use repartee_engine::turn::message::TurnNumber;
     use repartee_engine::turn::pipeline::{self, Entry, Notice, NoticeKind};
 
@@ -304,11 +366,16 @@ mod tests {
             is_interrupted: true,
         });
         let notice = Notice { number: 1, kind: NoticeKind::Sound, text: "gone".into() };
-        let after = shown(|s| {
+        let mut after = shown(|s| {
             s.entries = Arc::new(vec![entry]);
             s.notices = Arc::new(vec![notice]);
         });
         assert_eq!(printer.update(&after), " …\nnote: gone\n");
+        assert_eq!(printer.update(&after), "");
+        let about = About::Device(Direction::Input);
+        let lost = Trouble { number: 1, about, text: "lost".into(), times: 1, is_over: true };
+        Arc::make_mut(&mut after.setup).troubles.push(lost);
+        assert_eq!(printer.update(&after), "note: lost\n", "though it is back already");
         assert_eq!(printer.update(&after), "");
         assert_eq!(printer.end(), "");
     }

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod converse;
 pub(crate) mod devices;
+mod lines;
 pub(crate) mod models;
 pub(crate) mod report;
 pub(crate) mod say;

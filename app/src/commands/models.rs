@@ -141,7 +141,8 @@ fn set_of(model: &Model) -> &'static str {
     }
 }
 
-fn size_of(model: &Model) -> String {
+/// A model's size, for people.
+pub(crate) fn size_of(model: &Model) -> String {
     match (model.size_bytes(), model.is_size_known()) {
         (bytes, true) => megabytes(bytes),
         (0, false) => "?".into(),
@@ -152,16 +153,59 @@ fn size_of(model: &Model) -> String {
 fn fetch(store: &Store, names: &[String], hub: HubPolicy) -> Result<()> {
     // A wrong name is said before anything is fetched.
     names.iter().try_for_each(|name| store.catalogue().model(name).map(|_| ()))?;
-    let fetcher = Fetcher::new(store, FetchOptions { hub, ..FetchOptions::default() });
-    let cancel = CancelToken::new();
     let mut report = Report::new();
     let mut failed = Vec::new();
-    for name in names {
-        match fetcher.fetch(name, &cancel, &mut |event| report.event(&event)) {
-            Ok(folder) => report.line(&format!("{name}: complete in {}", folder.display())),
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    fetch_each(store, &names, hub, &CancelToken::new(), &mut |told| match told {
+        Told::Event(event) => report.event(event),
+        Told::Complete { model, folder } => {
+            report.line(&format!("{model}: complete in {}", folder.display()));
+        }
+        Told::Failed { model, error } => {
+            report.line(&format!("error: {error}"));
+            failed.push(model.to_owned());
+        }
+    });
+    if !failed.is_empty() {
+        bail!("could not fetch {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// What is told while models are fetched.
+pub(crate) enum Told<'a> {
+    /// Something about a file.
+    Event(&'a Event<'a>),
+    /// A model is here.
+    Complete {
+        /// Its name.
+        model: &'a str,
+        /// Where its files are.
+        folder: &'a Path,
+    },
+    /// A model is not here.
+    Failed {
+        /// Its name.
+        model: &'a str,
+        /// Why.
+        error: &'a Error,
+    },
+}
+
+/// Fetches models, one after the other; one that fails does not keep the others from coming, unless they would fail alike.
+pub(crate) fn fetch_each(
+    store: &Store,
+    names: &[&str],
+    hub: HubPolicy,
+    cancel: &CancelToken,
+    tell: &mut dyn FnMut(Told<'_>),
+) {
+    let fetcher = Fetcher::new(store, FetchOptions { hub, ..FetchOptions::default() });
+    for model in names {
+        match fetcher.fetch(model, cancel, &mut |event| tell(Told::Event(&event))) {
+            Ok(folder) => tell(Told::Complete { model, folder: &folder }),
             Err(error) => {
-                report.line(&format!("error: {error}"));
-                failed.push(name.as_str());
+                tell(Told::Failed { model, error: &error });
                 // What is wrong with this disk or was asked to stop is so for the next model too.
                 if matches!(
                     error,
@@ -172,10 +216,6 @@ fn fetch(store: &Store, names: &[String], hub: HubPolicy) -> Result<()> {
             }
         }
     }
-    if !failed.is_empty() {
-        bail!("could not fetch {}", failed.join(", "));
-    }
-    Ok(())
 }
 
 fn import(store: &Store, path: &Path, model: Option<&str>) -> Result<()> {
@@ -358,7 +398,8 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-fn megabytes(bytes: u64) -> String {
+/// A number of bytes, for people.
+pub(crate) fn megabytes(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(feature = "wgpu")]
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -9,7 +11,7 @@ use repartee_audio::AudioError;
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
 #[cfg(feature = "wgpu")]
-use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
+use repartee_engine::backends::wgpu::{Wgpu, WgpuError, WgpuOptions};
 use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_engine::models::kokoro::{Kokoro, Voice};
@@ -54,6 +56,29 @@ pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
     }
 }
 
+/// Why a GPU can't be recommended here; `None` if there is a real one. Takes a moment the first time: drivers are asked.
+#[cfg(feature = "wgpu")]
+pub(crate) fn gpu_problem() -> Option<String> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    FOUND.get_or_init(|| Wgpu::new(WgpuOptions::default()).err().map(|error| gpu_problem_of(&error))).clone()
+}
+
+/// This build has no GPU's backend to choose.
+#[cfg(not(feature = "wgpu"))]
+pub(crate) fn gpu_problem() -> Option<String> {
+    None
+}
+
+#[cfg(feature = "wgpu")]
+fn gpu_problem_of(error: &WgpuError) -> String {
+    match error {
+        WgpuError::NoAdapter { software: Some(name) } => {
+            format!("only a software renderer was found ({name}); the CPU is faster")
+        }
+        error => error.to_string(),
+    }
+}
+
 /// The VAD has a thread of its own: it is never to wait for a reply.
 pub(crate) fn vad_backend() -> Cpu {
     Cpu::new(CpuOptions { threads: Some(1), ..CpuOptions::default() })
@@ -66,7 +91,7 @@ pub(crate) fn listener() -> Result<Listener> {
 
 /// The voice detector.
 pub(crate) fn silero(backend: &dyn Backend) -> Result<SileroVad> {
-    let file = repartee_models::resolve("silero-vad-v6", "silero_vad_16k.safetensors")?;
+    let file = repartee_models::resolve(DETECTOR, "silero_vad_16k.safetensors")?;
     Ok(SileroVad::load(Arc::new(SafeTensors::open(file)?), backend)?)
 }
 
@@ -95,13 +120,16 @@ pub(crate) fn entry(model: &str, role: Role, family: &str) -> Result<Model> {
 /// [`WrongUsage`] for a name, else what the cache says.
 pub(crate) fn check_names(stt: &str, llm: &str, voices: Option<&str>) -> Result<()> {
     let named = [entry(stt, Role::Stt, "whisper")?, entry(llm, Role::Llm, "llama")?];
-    let mut wanted = vec!["silero-vad-v6", &named[0].name, &named[1].name];
+    let mut wanted = vec![DETECTOR, &named[0].name, &named[1].name];
     if voices.is_some() {
         wanted.extend(SPEECH);
     }
     require(&wanted)?;
     voices.map_or(Ok(()), |names| voice(names).map(drop))
 }
+
+/// What tells speech from other sound.
+pub(crate) const DETECTOR: &str = "silero-vad-v6";
 
 /// What speaking needs.
 pub(crate) const SPEECH: [&str; 3] = ["kokoro-82m", VOICES, "misaki-en"];
@@ -119,9 +147,18 @@ pub(crate) fn require(models: &[&str]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let names = missing.iter().map(|model| model.name.as_str()).collect::<Vec<_>>().join(" ");
-    let hub = if missing.iter().any(|model| model.hub) { " --hub" } else { "" };
-    anyhow::bail!("models are missing in the cache: run `repartee models fetch {names}{hub}`")
+    let names: Vec<&str> = missing.iter().map(|model| model.name.as_str()).collect();
+    let size_bytes = missing.iter().map(|model| model.size_bytes()).sum();
+    anyhow::bail!(
+        "models are missing in the cache: run `{}` ({})",
+        fetch_command(&names, missing.iter().any(|model| model.hub)),
+        super::models::megabytes(size_bytes)
+    )
+}
+
+/// What brings models, from a terminal.
+pub(crate) fn fetch_command(names: &[&str], has_hub: bool) -> String {
+    format!("repartee models fetch {}{}", names.join(" "), if has_hub { " --hub" } else { "" })
 }
 
 /// A recogniser of speech in `language`.
@@ -241,4 +278,19 @@ pub(crate) fn read_16k(path: &Path) -> Result<Vec<f32>> {
         return Ok(audio.samples);
     }
     repartee_audio::resample::resample(&audio.samples, audio.rate_hz, RATE_HZ).with_context(unusable)
+}
+
+#[cfg(all(test, feature = "wgpu"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_is_no_gpu() {
+        let software = WgpuError::NoAdapter { software: Some("llvmpipe".into()) };
+        assert_eq!(
+            gpu_problem_of(&software),
+            "only a software renderer was found (llvmpipe); the CPU is faster"
+        );
+        assert!(gpu_problem_of(&WgpuError::NoAdapter { software: None }).contains("driver"));
+    }
 }

@@ -32,7 +32,11 @@ use crate::printing::out;
 use crate::usage::{WrongUsage, within};
 
 /// Talks with you: listens to the microphone and answers aloud. With `--input`, answers recorded questions instead.
+///
+/// Typed lines are answered too. Lines from a pipe are questions, each asked when the one before is answered;
+/// without a microphone (`--microphone off`), it ends behind the last: `echo Hello | repartee talk --microphone off`
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct TalkArgs {
     /// A recorded question; give the option again for the next turn. Several files are one conversation.
     #[arg(long, value_name = "WAV")]
@@ -86,10 +90,10 @@ pub(crate) struct TalkArgs {
 /// What only a live conversation has.
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
-    /// Microphone, by its name or id (`repartee devices`); else the system's default.
+    /// Microphone, by its name or id (`repartee devices`), or `off`; else the system's default.
     #[arg(long, value_name = "NAME", conflicts_with = "input")]
     pub(super) microphone: Option<String>,
-    /// Speaker, by its name or id; else the system's default.
+    /// Speaker, by its name or id, or `off`; else the system's default.
     #[arg(long, value_name = "NAME", conflicts_with = "input")]
     pub(super) speaker: Option<String>,
     /// The speaker cannot be heard by the microphone: leave the echo canceller off.

@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use repartee_audio::Direction;
-use repartee_audio::devices::{Keeper, Notice};
-use repartee_engine::turn::history::History;
+use repartee_audio::devices::{Keeper, Notice, SoundStatus};
 use repartee_engine::turn::machine::Activity;
-use repartee_engine::turn::message::Stage;
-use repartee_engine::turn::pipeline::{Command, NoticeKind, Pipeline, Readiness, Signal};
+use repartee_engine::turn::message::{Exchange, Stage};
+use repartee_engine::turn::pipeline::{Command, Pipeline, Readiness, Signal};
 
 use super::models::{Load, Loader, What};
-use super::{Settings, Shared, sound};
+use super::{About, DeviceChoice, Settings, Shared, sound};
 
 /// What the front end wants.
 pub(super) enum Order {
     Set(Box<Settings>),
-    Clear,
+    /// A conversation in which this was said.
+    Begin(Vec<Exchange>),
 }
 
 /// How often the devices are looked at: what happens to them is told in less than two blinks.
@@ -35,7 +35,14 @@ pub(super) struct Caretaker {
     settings: Settings,
     /// As the model has it.
     system_prompt: String,
+    /// Since when another device than the chosen one is used, for microphone and speaker.
+    fallback_since: [Option<Instant>; 2],
+    /// How much sound was lost, in milliseconds, and when last.
+    loss: Option<(u64, Instant)>,
 }
+
+/// A loss is told for so long.
+const LOSS_TOLD: Duration = Duration::from_secs(60);
 
 impl Caretaker {
     /// Asks for all models; they are loaded in a thread of their own. The conversation has begun with `system_prompt`.
@@ -51,7 +58,20 @@ impl Caretaker {
         let worker = Loader::new(pipeline.sender(), shared.clone());
         // It ends with the caretaker; nobody waits for a model that is being loaded.
         Builder::new().name("loader".into()).spawn(move || worker.run(&requests))?;
-        let caretaker = Self { keeper, has_speaker, pipeline, shared, loader, settings, system_prompt };
+        let caretaker = Self {
+            keeper,
+            has_speaker,
+            pipeline,
+            shared,
+            loader,
+            settings,
+            system_prompt,
+            fallback_since: [None; 2],
+            loss: None,
+        };
+        for direction in [Direction::Input, Direction::Output] {
+            caretaker.note_off(direction);
+        }
         for what in [What::Recogniser, What::Writer, What::Speech] {
             caretaker.load(what);
         }
@@ -68,9 +88,9 @@ impl Caretaker {
         loop {
             match orders.recv_timeout(LOOK) {
                 Ok(Order::Set(settings)) => self.set(settings.within_limits()),
-                Ok(Order::Clear) => {
+                Ok(Order::Begin(past)) => {
                     self.system_prompt = self.settings.system_prompt();
-                    self.pipeline.send(Command::SetHistory(History::new(&self.system_prompt)));
+                    self.pipeline.send(Command::SetHistory(super::history(&self.system_prompt, &past)));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -82,6 +102,7 @@ impl Caretaker {
             let notices: Vec<Notice> = self.keeper.notices().collect();
             notices.iter().for_each(|notice| self.tell(notice));
             let status = self.keeper.status();
+            self.look_for_recovery(&status);
             let name = |side: &repartee_audio::devices::SideStatus| {
                 side.device.as_ref().map(|device| device.name.clone())
             };
@@ -99,7 +120,8 @@ impl Caretaker {
         }
     }
 
-    fn tell(&self, notice: &Notice) {
+    fn tell(&mut self, notice: &Notice) {
+        tracing::info!(%notice, "sound");
         let signal = match notice {
             Notice::Started { direction: Direction::Input, .. } | Notice::SignalBack => Some(Signal::Present),
             Notice::Missing { direction: Direction::Input, .. } => Some(Signal::NoDevice),
@@ -117,11 +139,40 @@ impl Caretaker {
         if let Some(signal) = signal {
             self.pipeline.send(Command::Signal(signal));
         }
-        tracing::info!(%notice, "sound");
-        // What is in use, and whether it gives a signal, stands in the snapshot: shown as long as it is so, and told by
-        // nothing that would stay.
-        if !matches!(notice, Notice::Started { .. } | Notice::NoSignal { .. } | Notice::SignalBack) {
-            self.pipeline.send(Command::Tell(NoticeKind::Sound, notice.to_string().into()));
+        let (about, text) = match notice {
+            Notice::Started { direction, .. } => (About::Device(*direction), None),
+            Notice::Lost { direction, .. }
+            | Notice::Missing { direction, .. }
+            | Notice::WrongRate { direction, .. } => (About::Device(*direction), Some(notice.to_string())),
+            Notice::FellBack { direction, .. } => {
+                self.fallback_since[*direction as usize] = Some(Instant::now());
+                (About::Fallback(*direction), Some(notice.to_string()))
+            }
+            Notice::SoundLost { lost_ms } => {
+                let sum_ms = self.loss.map_or(0, |(sum_ms, _)| sum_ms) + lost_ms;
+                self.loss = Some((sum_ms, Instant::now()));
+                (About::Loss, Some(Notice::SoundLost { lost_ms: sum_ms }.to_string()))
+            }
+            // Whether there is a signal stands in the snapshot, as long as it is so.
+            Notice::NoSignal { .. } | Notice::SignalBack => return,
+        };
+        self.shared.change(|setup| setup.set_trouble(about, text.map(Arc::from)));
+    }
+
+    /// Takes back what was told of a device that is there again, and of a loss that is long ago.
+    fn look_for_recovery(&mut self, status: &SoundStatus) {
+        for (direction, side) in [(Direction::Input, &status.input), (Direction::Output, &status.output)] {
+            let since = &mut self.fallback_since[direction as usize];
+            // The status may be older than the notice.
+            if since.is_some_and(|since| since.elapsed() > LOOK) && side.device.is_some() && !side.is_fallback
+            {
+                *since = None;
+                self.shared.change(|setup| setup.set_trouble(About::Fallback(direction), None));
+            }
+        }
+        if self.loss.is_some_and(|(_, last)| last.elapsed() > LOSS_TOLD) {
+            self.loss = None;
+            self.shared.change(|setup| setup.set_trouble(About::Loss, None));
         }
     }
 
@@ -135,10 +186,10 @@ impl Caretaker {
         }
         self.instruct();
         if new.input != old.input {
-            self.keeper.choose(Direction::Input, new.input.clone());
+            self.choose(Direction::Input, new.input.clone());
         }
         if new.output != old.output {
-            self.keeper.choose(Direction::Output, new.output.clone());
+            self.choose(Direction::Output, new.output.clone());
         }
         if new.headphones != old.headphones {
             self.keeper.set_echo(sound::echo(&new));
@@ -151,6 +202,32 @@ impl Caretaker {
             self.load(what);
         }
         self.shared.change(|setup| setup.set_settings(&new));
+    }
+}
+
+impl Caretaker {
+    /// A device that is not to be there is told of by nobody.
+    fn note_off(&self, direction: Direction) {
+        match direction {
+            Direction::Input if self.settings.input == DeviceChoice::Off => {
+                self.pipeline.send(Command::Signal(Signal::NoDevice));
+            }
+            Direction::Output if self.settings.output == DeviceChoice::Off => {
+                self.has_speaker.store(false, Ordering::Release);
+            }
+            _ => {}
+        }
+    }
+
+    /// What was told of another choice is of no matter any more.
+    fn choose(&mut self, direction: Direction, choice: DeviceChoice) {
+        self.keeper.choose(direction, choice);
+        self.note_off(direction);
+        self.fallback_since[direction as usize] = None;
+        self.shared.change(|setup| {
+            setup.set_trouble(About::Device(direction), None);
+            setup.set_trouble(About::Fallback(direction), None);
+        });
     }
 }
 

@@ -33,9 +33,9 @@ use repartee_engine::turn::pipeline::{self, Ends, Pipeline, PipelineConfig};
 
 use crate::commands::setup;
 use caretaker::{Caretaker, Order};
+pub(crate) use state::{About, Command, DeviceChoice, Settings, Setup, Snapshot};
 #[cfg(test)]
-pub(crate) use state::StageInfo;
-pub(crate) use state::{Command, DeviceChoice, Settings, Setup, Snapshot};
+pub(crate) use state::{StageInfo, Trouble};
 
 /// What the front end sees of the caretaker, and how it learns of changes.
 struct Shared {
@@ -65,6 +65,13 @@ impl Shared {
             self.changed();
         }
     }
+}
+
+/// What the model knows of a conversation in which `past` was said. It takes as much of its end as its memory holds.
+fn history(system_prompt: &str, past: &[Exchange]) -> History {
+    let mut history = History::new(system_prompt);
+    past.iter().for_each(|exchange| history.remember(exchange));
+    history
 }
 
 /// A reply is stopped in less; if not, the program ends without.
@@ -97,8 +104,7 @@ impl Live {
         let shared =
             Arc::new(Shared { setup: Mutex::new(Arc::new(setup)), revision: AtomicU64::new(0), wake });
         let system_prompt = settings.system_prompt();
-        let mut history = History::new(&system_prompt);
-        past.iter().for_each(|exchange| history.remember(exchange));
+        let history = history(&system_prompt, past);
         let config = PipelineConfig {
             turns: settings.turns(),
             listening: settings.listening,
@@ -142,7 +148,8 @@ impl Live {
             Command::Stop => self.pipeline.send(pipeline::Command::Stop),
             Command::TalkKey(key) => self.pipeline.send(pipeline::Command::TalkKey(key)),
             Command::Set(settings) => self.order(Order::Set(settings)),
-            Command::Clear => self.order(Order::Clear),
+            Command::Clear => self.order(Order::Begin(Vec::new())),
+            Command::GoOn(past) => self.order(Order::Begin(past)),
         }
     }
 

@@ -17,11 +17,9 @@ use repartee_engine::text::clauses::{Clause, ClauseSplitter};
 use repartee_engine::text::phonemes::Phonemizer;
 use repartee_engine::text::speakable::Locale;
 use repartee_engine::turn::message::Stage;
-use repartee_engine::turn::pipeline::{
-    Command, CommandSender, Model, NoticeKind, Readiness, StageError, Voice,
-};
+use repartee_engine::turn::pipeline::{Command, CommandSender, Model, Readiness, StageError, Voice};
 
-use super::{Settings, Shared};
+use super::{About, Settings, Shared};
 use crate::commands::setup::{self, BackendName};
 
 /// What the loader is asked for. Of several requests for a stage, the last one counts.
@@ -126,6 +124,9 @@ impl Loader {
             What::Speech => self.speech(settings).map(Some),
             What::Style => self.style(settings).map(|()| None),
         };
+        if stage == Stage::Speak && result.is_ok() {
+            self.shared.change(|setup| setup.set_trouble(About::Voice, None));
+        }
         match result {
             Ok(None) => {}
             Ok(Some((model, backend))) => {
@@ -136,7 +137,8 @@ impl Loader {
             }
             // The one that speaks now goes on speaking.
             Err(error) if what == What::Style => {
-                self.conversation.send(Command::Tell(NoticeKind::Model, format!("{error:#}").into()));
+                let text = format!("the voice stays as it was: {error:#}");
+                self.shared.change(|setup| setup.set_trouble(About::Voice, Some(text.into())));
             }
             Err(error) => {
                 let reason: Arc<str> = format!("{error:#}").into();

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use repartee_audio::Direction;
 use repartee_engine::models::kokoro;
 use repartee_engine::stages::speak::SpeechSettings;
-use repartee_engine::turn::message::Stage;
+use repartee_engine::turn::message::{Exchange, Stage};
 use repartee_engine::turn::pipeline::{self, Key, Listening, Readiness};
 use repartee_engine::turn::{Samples, Speculation, TurnConfig};
 
@@ -33,7 +34,40 @@ pub(crate) struct Setup {
     pub(crate) output: Option<String>,
     /// What was asked for.
     pub(crate) settings: Settings,
+    /// What does or did not work, oldest first.
+    pub(crate) troubles: Vec<Trouble>,
 }
+
+/// Something beside the conversation that does not work as it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Trouble {
+    /// Different for each, growing, and new when it happens again.
+    pub(crate) number: u64,
+    /// What it is about; the next one about the same takes its place.
+    pub(crate) about: About,
+    /// What happened and what to do, for people.
+    pub(crate) text: Arc<str>,
+    /// How often it happened in a row.
+    pub(crate) times: u32,
+    /// All is well again, or something newer is the matter.
+    pub(crate) is_over: bool,
+}
+
+/// What a trouble is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// No device, or one that does not work.
+    Device(Direction),
+    /// Another device than the chosen one.
+    Fallback(Direction),
+    /// Sound was lost.
+    Loss,
+    /// The chosen voice.
+    Voice,
+}
+
+/// So many are remembered.
+const KEPT_TROUBLES: usize = 100;
 
 impl Setup {
     /// Nothing is loaded or open yet.
@@ -44,7 +78,25 @@ impl Setup {
             backend: String::new(),
             readiness: Readiness::Loading,
         });
-        Self { stages: stages.into(), input: None, output: None, settings: settings.clone() }
+        Self { stages: stages.into(), settings: settings.clone(), ..Self::default() }
+    }
+
+    /// What is the matter with something from now on; `None` if all is well with it.
+    pub(super) fn set_trouble(&mut self, about: About, text: Option<Arc<str>>) {
+        let number = self.troubles.last().map_or(1, |last| last.number + 1);
+        let before = self.troubles.iter_mut().rev().find(|t| t.about == about && !t.is_over);
+        let mut times = 1;
+        if let Some(before) = before {
+            before.is_over = true;
+            if text.as_ref() == Some(&before.text) {
+                times += before.times;
+            }
+        }
+        if let Some(text) = text {
+            self.troubles.push(Trouble { number, about, text, times, is_over: false });
+            let surplus = self.troubles.len().saturating_sub(KEPT_TROUBLES);
+            self.troubles.drain(..surplus);
+        }
     }
 
     pub(super) fn set_stage(&mut self, stage: Stage, backend: String, readiness: Readiness) {
@@ -200,4 +252,36 @@ pub(crate) enum Command {
     Set(Box<Settings>),
     /// Begin a new conversation.
     Clear,
+    /// Go on with a conversation in which this was said.
+    GoOn(Vec<Exchange>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_counts_ends_and_makes_room_for_the_next() {
+        let mut setup = Setup::default();
+        let speaker = About::Device(Direction::Output);
+        let open = |setup: &Setup| -> Vec<(u64, u32, String)> {
+            let open = setup.troubles.iter().filter(|t| !t.is_over);
+            open.map(|t| (t.number, t.times, t.text.to_string())).collect()
+        };
+        setup.set_trouble(About::Loss, Some("lost".into()));
+        setup.set_trouble(speaker, Some("gone".into()));
+        setup.set_trouble(speaker, Some("gone".into()));
+        assert_eq!(open(&setup), [(1, 1, "lost".into()), (3, 2, "gone".into())]);
+        setup.set_trouble(speaker, Some("none is there".into()));
+        assert_eq!(open(&setup), [(1, 1, "lost".into()), (4, 1, "none is there".into())]);
+        setup.set_trouble(About::Loss, None);
+        setup.set_trouble(speaker, None);
+        assert_eq!(open(&setup), []);
+        assert_eq!(setup.troubles.len(), 4, "the terminal tells of all");
+        for i in 0..300 {
+            setup.set_trouble(About::Loss, Some(format!("{i}").into()));
+        }
+        assert_eq!((setup.troubles.len(), open(&setup).len()), (KEPT_TROUBLES, 1));
+        assert_eq!(setup.troubles[KEPT_TROUBLES - 1].number, 304);
+    }
 }

@@ -23,20 +23,36 @@ enum Order {
     Errand(Box<dyn FnOnce() -> News + Send>),
     List,
     Read(Earlier),
+    GoOn(Earlier),
     Delete(Earlier),
+}
+
+/// What is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// What is said and heard.
+    Words,
+    /// The settings.
+    Settings,
 }
 
 /// What the front end has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Something could not be kept, and why.
+    /// Something that was asked for could not be done, and why.
     Failed(String),
+    /// Something can't be kept, and why. It is tried again.
+    NotKept(Kept, String),
+    /// All of it is kept again.
+    KeptAgain(Kept),
     /// What came of a report.
     Report(String),
     /// All conversations but the one under way, the newest first.
     Earlier(Vec<Earlier>),
     /// What was said in one of them.
     Read(Earlier, Vec<Exchange>),
+    /// One of them is the one under way from now on; what was said in it.
+    GoesOn(Vec<Exchange>),
 }
 
 /// Keeps exchanges and settings on a thread of its own.
@@ -107,6 +123,11 @@ impl Clerk {
         self.order(Order::Read(earlier));
     }
 
+    /// What comes from now on belongs to this conversation: asks for [`News::GoesOn`].
+    pub(crate) fn go_on(&self, earlier: Earlier) {
+        self.order(Order::GoOn(earlier));
+    }
+
     /// Deletes a conversation, and asks for [`News::Earlier`].
     pub(crate) fn delete(&self, earlier: Earlier) {
         self.order(Order::Delete(earlier));
@@ -171,6 +192,7 @@ impl Desk {
                         Ok(exchanges) => News::Read(earlier, exchanges),
                         Err(error) => News::Failed(format!("{error:#}")),
                     }),
+                    Order::GoOn(earlier) => self.go_on(&earlier),
                     Order::Delete(earlier) => {
                         if let Err(error) = earlier.delete() {
                             (self.tell)(News::Failed(format!("{error:#}")));
@@ -190,18 +212,35 @@ impl Desk {
         (self.tell)(News::Earlier(self.conversation.earlier()));
     }
 
+    fn go_on(&mut self, earlier: &Earlier) {
+        // What was said before belongs to the conversation before.
+        self.write();
+        if !self.words.is_empty() {
+            return (self.tell)(News::Failed(
+                "The conversation stays: what was said in it is not kept yet".into(),
+            ));
+        }
+        (self.tell)(match Conversation::resume(&self.home, &earlier.path) {
+            Ok((conversation, exchanges)) => {
+                self.conversation = conversation;
+                News::GoesOn(exchanges)
+            }
+            Err(error) => News::Failed(format!("{error:#}")),
+        });
+    }
+
     /// Writes all that is not written.
     fn write(&mut self) {
         if !self.words.is_empty() {
             let written = self.write_words();
-            self.note(0, written, "What was said is not kept; it is tried again");
+            self.note(Kept::Words, written, "What was said is not kept; it is tried again");
         }
         if let Some(saved) = &self.settings {
             let written = saved.store(&self.home);
             if written.is_ok() {
                 self.settings = None;
             }
-            self.note(1, written, "The settings are not kept; it is tried again");
+            self.note(Kept::Settings, written, "The settings are not kept; it is tried again");
         }
     }
 
@@ -216,13 +255,17 @@ impl Desk {
         Ok(())
     }
 
-    /// Tells of a failure, unless the try before failed too.
-    fn note(&mut self, which: usize, written: Result<()>, what: &str) {
-        let had_failed = std::mem::replace(&mut self.has_failed[which], written.is_err());
-        if let Err(error) = written {
-            tracing::error!("{what}: {error:#}");
-            if !had_failed {
-                (self.tell)(News::Failed(format!("{what}: {error:#}")));
+    /// Tells of a failure, unless the try before failed too, and of its end.
+    fn note(&mut self, what: Kept, written: Result<()>, words: &str) {
+        let had_failed = std::mem::replace(&mut self.has_failed[what as usize], written.is_err());
+        match written {
+            Ok(()) if had_failed => (self.tell)(News::KeptAgain(what)),
+            Ok(()) => {}
+            Err(error) => {
+                tracing::error!("{words}: {error:#}");
+                if !had_failed {
+                    (self.tell)(News::NotKept(what, format!("{words}: {error:#}")));
+                }
             }
         }
     }
@@ -285,7 +328,7 @@ mod tests {
         clerk.keep_settings(Saved { shows_latency: true, ..Saved::default() });
         let failures = told(&clerk);
         assert!(
-            matches!(&failures[..], [News::Failed(words), News::Failed(settings)]
+            matches!(&failures[..], [News::NotKept(Kept::Words, words), News::NotKept(Kept::Settings, settings)]
                 if words.contains("conversations") && settings.contains("settings")),
             "{failures:?}"
         );
@@ -293,7 +336,10 @@ mod tests {
         assert_eq!(told(&clerk), [], "it was told");
         fs::remove_file(folder.path().join("home")).expect("the file is gone");
         clerk.keep(exchange("Three"));
-        assert_eq!(told(&clerk), []);
+        let recovered = told(&clerk);
+        // The file may have gone between the two.
+        let both = [Kept::Words, Kept::Settings].map(News::KeptAgain);
+        assert!(recovered.len() == 2 && both.iter().all(|news| recovered.contains(news)), "{recovered:?}");
         let written = Conversation::last(&home).expect("a file").1;
         assert_eq!(written, ["One", "Two", "Three"].map(exchange));
         assert!(Saved::load(&home).0.shows_latency);
@@ -303,5 +349,33 @@ mod tests {
         clerk.begin_anew();
         clerk.keep(exchange("Four"));
         assert_eq!(told(&clerk).len(), 1);
+    }
+
+    #[test]
+    fn an_earlier_conversation_goes_on_in_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path());
+        let clerk = clerk(&home);
+        clerk.keep(exchange("One"));
+        clerk.begin_anew();
+        clerk.keep(exchange("Two"));
+        clerk.list();
+        let [News::Earlier(list)] = &told(&clerk)[..] else { panic!("the list") };
+        let [one] = &list[..] else { panic!("one of two: {list:?}") };
+        clerk.go_on(one.clone());
+        assert_eq!(told(&clerk), [News::GoesOn(vec![exchange("One")])]);
+        clerk.keep(exchange("One and a half"));
+        clerk.list();
+        let [News::Earlier(list)] = &told(&clerk)[..] else { panic!("the list") };
+        assert_eq!(list.iter().map(|e| e.first.as_str()).collect::<Vec<_>>(), ["Two"]);
+        // One that is gone leaves the present one as it is.
+        let two = list[0].clone();
+        two.delete().expect("it is there");
+        clerk.go_on(two);
+        assert!(matches!(&told(&clerk)[..], [News::Failed(_)]));
+        clerk.keep(exchange("One and three quarters"));
+        drop(clerk);
+        let all = ["One", "One and a half", "One and three quarters"].map(exchange);
+        assert_eq!(Conversation::last(&home).expect("a file").1, all);
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
@@ -48,8 +49,26 @@ impl Conversation {
     /// # Errors
     /// Its file can't be read or written.
     pub(crate) fn last(home: &Home) -> Result<(Self, Vec<Exchange>)> {
-        let mut conversation = Self::new(home);
-        let Some(path) = newest(&home.conversations) else { return Ok((conversation, Vec::new())) };
+        match newest(&home.conversations) {
+            Some(path) => Self::open(home, path),
+            None => Ok((Self::new(home), Vec::new())),
+        }
+    }
+
+    /// The conversation in `path`, to go on with, and what was said in it. It is the last one from now on.
+    ///
+    /// # Errors
+    /// Its file can't be read or written.
+    pub(crate) fn resume(home: &Home, path: &Path) -> Result<(Self, Vec<Exchange>)> {
+        let (conversation, exchanges) = Self::open(home, path.to_owned())?;
+        if let Some((_, file)) = &conversation.file {
+            // The first thing said in it does the same.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Ok((conversation, exchanges))
+    }
+
+    fn open(home: &Home, path: PathBuf) -> Result<(Self, Vec<Exchange>)> {
         let read = || -> std::io::Result<(File, String)> {
             let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
             let mut bytes = Vec::new();
@@ -62,8 +81,7 @@ impl Conversation {
         };
         let (file, text) = read().with_context(|| format!("cannot read {}", path.display()))?;
         let exchanges = exchanges(&text);
-        conversation.file = Some((path, file));
-        Ok((conversation, exchanges))
+        Ok((Self { folder: home.conversations.clone(), file: Some((path, file)) }, exchanges))
     }
 
     /// All conversations but this one, the newest first.
@@ -185,9 +203,9 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|end| end == "jsonl") && path.is_file())
 }
 
-/// The names are times: the last in order is the newest.
+/// The one that was written last. The names are the times at which they began.
 fn newest(folder: &Path) -> Option<PathBuf> {
-    files(folder).max()
+    files(folder).max_by_key(|path| (fs::metadata(path).and_then(|meta| meta.modified()).ok(), path.clone()))
 }
 
 #[cfg(test)]

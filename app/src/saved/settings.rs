@@ -34,6 +34,8 @@ pub(crate) struct Saved {
     pub(crate) look: Look,
     /// Whether the latency overlay is there.
     pub(crate) shows_latency: bool,
+    /// Where the user has put its upper right corner, in points from the window's upper left.
+    pub(crate) latency_at: Option<[i32; 2]>,
 }
 
 /// The file. Every value may be missing; what a later version adds is passed over.
@@ -58,6 +60,7 @@ struct File {
     headphones: Option<bool>,
     look: Option<Look>,
     shows_latency: Option<bool>,
+    latency_at: Option<[i32; 2]>,
 }
 
 const SPECULATIONS: [(&str, Speculation); 3] =
@@ -86,9 +89,8 @@ impl Saved {
         let text = match std::fs::read_to_string(&home.settings) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Self::default(), None),
-            Err(error) => {
-                return (Self::default(), Some(format!("cannot read {}: {error}", home.settings.display())));
-            }
+            // The next change of a setting writes the file: what can't be read goes out of its way.
+            Err(error) => return (Self::default(), Some(set_aside(&home.settings, &error))),
         };
         match toml::from_str::<File>(&text) {
             Ok(file) => (Self::from_file(file), None),
@@ -141,6 +143,7 @@ impl Saved {
         put(&mut settings.headphones, file.headphones);
         put(&mut saved.look, file.look);
         put(&mut saved.shows_latency, file.shows_latency);
+        saved.latency_at = file.latency_at;
         saved
     }
 
@@ -180,6 +183,7 @@ impl Saved {
             headphones: differing(&s.headphones, &d.headphones),
             look: differing(&self.look, &default.look),
             shows_latency: differing(&self.shows_latency, &default.shows_latency),
+            latency_at: self.latency_at,
         }
     }
 }
@@ -214,7 +218,7 @@ mod tests {
             output: DeviceChoice::Off,
             headphones: true,
         };
-        Saved { settings, look: Look::Dark, shows_latency: true }
+        Saved { settings, look: Look::Dark, shows_latency: true, latency_at: Some([700, 60]) }
     }
 
     #[test]
@@ -236,17 +240,28 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_kept_aside_and_said() {
+    fn a_broken_file_is_kept_beside_and_said() {
         let (folder, home) = home();
-        std::fs::write(&home.settings, "speed = \"fast\"").expect("a file");
-        let (saved, said) = Saved::load(&home);
-        assert_eq!(saved, Saved::default());
-        let said = said.expect("a word about it");
-        assert!(
-            said.contains("settings.toml.broken") && said.contains("speed") || said.contains("f32"),
-            "{said}"
-        );
-        assert!(folder.path().join("settings.toml.broken").exists() && !home.settings.exists());
+        let utf16: Vec<u8> = "speed = 1.5".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let broken: [(&[u8], &str, &str); 3] = [
+            (b"speed = \"fast\"", "settings.toml.bak", "f32"),
+            (b"language = \"\xff\"", "settings.toml.bak.2", "UTF-8"),
+            (&[&b"\xff\xfe"[..], &utf16].concat(), "settings.toml.bak.3", "UTF-8"),
+        ];
+        for (bytes, aside, reason) in broken {
+            std::fs::write(&home.settings, bytes).expect("a file");
+            let (saved, said) = Saved::load(&home);
+            assert_eq!(saved, Saved::default());
+            let said = said.expect("a word about it");
+            assert!(said.contains(aside) && said.contains(reason), "{said}");
+            assert_eq!(std::fs::read(folder.path().join(aside)).expect("a copy"), bytes);
+            assert_eq!(Saved::load(&home), (Saved::default(), None));
+            // What is kept from now on leaves the copies alone.
+            changed().store(&home).expect("a file");
+        }
+        for (bytes, aside, _) in broken {
+            assert_eq!(std::fs::read(folder.path().join(aside)).expect("a copy"), bytes, "{aside}");
+        }
     }
 
     #[test]

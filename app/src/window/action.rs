@@ -23,13 +23,15 @@ pub(super) enum Action {
     ToggleRecording,
     /// Write the report.
     SaveReport,
+    /// Take all notices away.
+    DismissNotices,
     /// Close the window.
     Quit,
 }
 
 impl Action {
     /// All, in the order in which keys are looked at.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::ToggleMute,
         Self::Stop,
         Self::Send,
@@ -39,6 +41,7 @@ impl Action {
         Self::ToggleSettings,
         Self::ToggleRecording,
         Self::SaveReport,
+        Self::DismissNotices,
         Self::Quit,
     ];
 
@@ -54,6 +57,7 @@ impl Action {
             Self::ToggleSettings => "Settings",
             Self::ToggleRecording => "Record",
             Self::SaveReport => "Save report",
+            Self::DismissNotices => "Dismiss all",
             Self::Quit => "Quit",
         }
     }
@@ -67,9 +71,10 @@ impl Action {
             Self::NewConversation => "Begin a new conversation",
             Self::ToggleEarlier => "Show what was said before, by date",
             Self::ToggleLatency => "Show where the time goes",
-            Self::ToggleSettings => "Models, voice, devices",
-            Self::ToggleRecording => "Take the turns from now on into a report",
+            Self::ToggleSettings => "Models, voice, speed, microphone and speaker",
+            Self::ToggleRecording => "Take only the turns from now on into the report",
             Self::SaveReport => "Write the recorded turns, or all of them, to a file",
+            Self::DismissNotices => "Take all these lines away",
             Self::Quit => "Close the window",
         }
     }
@@ -80,7 +85,7 @@ impl Action {
         match self {
             Self::ToggleMute => command(Key::M),
             Self::Stop => Some(KeyboardShortcut::new(Modifiers::NONE, Key::Escape)),
-            Self::Send => None,
+            Self::Send | Self::DismissNotices => None,
             Self::NewConversation => command(Key::N),
             Self::ToggleEarlier => command(Key::H),
             Self::ToggleLatency => command(Key::L),

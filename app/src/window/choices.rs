@@ -4,6 +4,8 @@ use repartee_audio::Direction;
 use repartee_audio::devices;
 use repartee_models::{ModelState, Role, Store};
 
+use crate::commands::setup;
+
 /// Something that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
@@ -28,11 +30,14 @@ pub(super) struct Choices {
     pub(super) inputs: Vec<Choice>,
     /// Speakers, without the system's default.
     pub(super) outputs: Vec<Choice>,
+    /// Why the GPU can't be chosen, where it can't; `None` also where nobody has looked.
+    pub(super) gpu_problem: Option<String>,
 }
 
 impl Choices {
-    /// What the catalogue has, and whether it is here. Takes a moment: it asks the disk.
-    pub(super) fn look_up() -> Self {
+    /// What the catalogue has, and whether it is here. Takes a moment: it asks the disk, the sound system and, where
+    /// `asks_gpu`, the graphics drivers.
+    pub(super) fn look_up(asks_gpu: bool) -> Self {
         let Ok(store) = Store::open() else { return Self::default() };
         let models = |role: Role, family: &str| -> Vec<Choice> {
             let of = store.catalogue().models().iter().filter(|m| m.role == role && m.family == family);
@@ -55,6 +60,7 @@ impl Choices {
             voices,
             inputs: sound(Direction::Input),
             outputs: sound(Direction::Output),
+            gpu_problem: asks_gpu.then(setup::gpu_problem).flatten(),
         }
     }
 }
@@ -101,9 +107,13 @@ mod tests {
 
     #[test]
     fn the_default_models_and_all_english_voices_are_offered() {
-        let choices = Choices::look_up();
+        let choices = Choices::look_up(true);
         assert!(choices.stt.iter().any(|c| c.id == "whisper-base"));
         assert!(choices.llm.iter().any(|c| c.id == "qwen2.5-coder-0.5b"));
         assert_eq!(choices.voices.len(), 28);
+        // Software that stands in for a GPU is none.
+        if let Some(problem) = choices.gpu_problem {
+            assert!(problem.contains("CPU") || problem.contains("GPU"), "{problem}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Earlier conversations: the list of them by date, and one of them to read.
 
-use eframe::egui::{self, Align, Layout, Modal, ScrollArea, Ui};
+use eframe::egui::{self, Modal, ScrollArea, Ui};
 use repartee_engine::turn::message::Exchange;
 
 use super::tokens::{GAP, WIDE_GAP};
@@ -33,6 +33,13 @@ pub(super) struct Open {
 /// So much of what was said first stands in the list.
 const FIRST_CHARS: usize = 60;
 
+impl EarlierView {
+    /// Takes the list away, and what was read.
+    pub(super) fn hide(&mut self) {
+        (self.is_shown, self.open, self.asks_to_delete) = (false, None, false);
+    }
+}
+
 impl View {
     pub(super) fn toggle_earlier(&mut self) {
         let earlier = &mut self.earlier;
@@ -40,7 +47,7 @@ impl View {
         if earlier.is_shown {
             self.requests.push(Request::ListEarlier);
         } else {
-            (earlier.open, earlier.asks_to_delete) = (None, false);
+            earlier.hide();
         }
     }
 
@@ -59,7 +66,7 @@ impl View {
                 }
                 let words = format!("{}  {}", earlier.time, start(&earlier.first));
                 let button = egui::Button::selectable(open == Some(&earlier.path), words).wrap();
-                if ui.add(button).clicked() {
+                if ui.add(button).on_hover_text("Read this conversation").clicked() {
                     self.requests.push(Request::ReadEarlier(earlier.clone()));
                 }
             }
@@ -69,12 +76,17 @@ impl View {
     /// Shows `open` and keeps it open unless the user wants otherwise.
     pub(super) fn earlier_one(&mut self, ui: &mut Ui, open: Open) {
         let mut stays = true;
-        ui.horizontal(|ui| {
-            ui.heading(format!("{}, {}", open.which.day, open.which.time));
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                self.earlier.asks_to_delete |= ui.button("Delete").clicked();
-                stays = !ui.button("Back to now").clicked();
-            });
+        ui.heading(format!("{}, {}", open.which.day, open.which.time));
+        ui.horizontal_wrapped(|ui| {
+            let go_on = ui.button("Continue").on_hover_text("Go on with this conversation from here");
+            if go_on.clicked() {
+                self.requests.push(Request::GoOn(open.which.clone()));
+                stays = false;
+            }
+            let back = ui.button("Back to now").on_hover_text("Show the conversation under way again");
+            stays &= !back.clicked();
+            let delete = ui.button("Delete").on_hover_text("Delete this conversation, after a question");
+            self.earlier.asks_to_delete |= delete.clicked();
         });
         ui.add_space(GAP);
         ScrollArea::vertical().id_salt(&open.which.path).auto_shrink(false).show(ui, |ui| {

@@ -1,11 +1,11 @@
 //! The top of the window: what is going on, how loud it is, and the buttons for the rest.
 
-use eframe::egui::{self, Color32, Role, Sense, Ui, WidgetInfo};
+use eframe::egui::{self, Button, Color32, Response, Role, Sense, Ui, WidgetInfo};
 use repartee_engine::turn::pipeline::Level;
 
 use super::action::Action;
 use super::status::Status;
-use super::tokens::{GAP, LAMP, METER, WIDE_GAP, palette};
+use super::tokens::{GAP, LAMP, LONG_METERS, METER, NAMED_METERS, SHORT_METER, WIDE_GAP, palette};
 use super::view::View;
 use crate::live::Snapshot;
 
@@ -14,15 +14,21 @@ impl View {
         let conversation = &snapshot.conversation;
         let status = Status::of(conversation);
         ui.horizontal(|ui| {
-            lamp(ui, status);
-            let label = ui.heading(status.label());
-            if let Some(hint) = status.hint() {
-                label.on_hover_text(hint);
-            }
+            lamp(ui, status).on_hover_text(status.meaning());
+            ui.heading(status.label()).on_hover_text(status.meaning());
             ui.add_space(WIDE_GAP);
             let colours = palette(ui.theme());
-            meter(ui, "Microphone", conversation.input_level, colours.hearing);
-            meter(ui, "Speaker", conversation.output_level, colours.speaking);
+            let width = ui.max_rect().width();
+            let meters = [
+                ("Microphone", conversation.input_level, colours.hearing),
+                ("Speaker", conversation.output_level, colours.speaking),
+            ];
+            for (name, level, colour) in meters {
+                if width >= NAMED_METERS {
+                    ui.weak(name);
+                }
+                meter(ui, name, level, colour, if width >= LONG_METERS { METER } else { SHORT_METER });
+            }
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 self.toggle(ui, Action::ToggleSettings, self.shows_settings);
                 self.toggle(ui, Action::ToggleLatency, self.shows_latency);
@@ -43,7 +49,7 @@ impl View {
     }
 
     pub(super) fn toggle(&mut self, ui: &mut Ui, action: Action, is_on: bool) {
-        let response = ui.selectable_label(is_on, action.label()).on_hover_text(hint(ui, action));
+        let response = ui.add(Button::new(action.label()).selected(is_on)).on_hover_text(hint(ui, action));
         if response.clicked() {
             self.actions.push(action);
         }
@@ -58,15 +64,16 @@ pub(super) fn hint(ui: &Ui, action: Action) -> String {
     }
 }
 
-fn lamp(ui: &mut Ui, status: Status) {
-    let (rect, _) = ui.allocate_exact_size([LAMP, LAMP].into(), Sense::hover());
+fn lamp(ui: &mut Ui, status: Status) -> Response {
+    let (rect, response) = ui.allocate_exact_size([LAMP, LAMP].into(), Sense::hover());
     ui.painter().circle_filled(rect.center(), LAMP / 2.0, status.colour(ui.theme()));
+    response
 }
 
-fn meter(ui: &mut Ui, name: &str, level: Level, colour: Color32) {
-    let (rect, response) = ui.allocate_exact_size(METER.into(), Sense::hover());
+fn meter(ui: &mut Ui, name: &str, level: Level, colour: Color32, size: [f32; 2]) {
+    let (rect, response) = ui.allocate_exact_size(size.into(), Sense::hover());
     let groove = palette(ui.theme()).groove;
-    let round = METER[1] / 2.0;
+    let round = size[1] / 2.0;
     ui.painter().rect_filled(rect, round, groove);
     let mut bar = rect;
     bar.set_width(rect.width() * level.fraction());

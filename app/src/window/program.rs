@@ -1,35 +1,22 @@
-//! The window on the screen: holds the live conversation, shows it, and does what the view asks for.
+//! The window on the screen: holds the conversation, or a page that says why there is none.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use eframe::egui::{Context, ThemePreference, Ui, ViewportBuilder, ViewportCommand};
-use repartee_engine::latency::{Metric, Reading, Report};
-use repartee_engine::turn::message::Exchange;
+use anyhow::Result;
+use eframe::egui::{Context, Ui, ViewportBuilder, ViewportCommand};
+use repartee_models::Store;
 
-use super::choices::Choices;
-use super::earlier::Open;
+use super::page::{MissingPage, Page, Wish};
+use super::talk::Talk;
 use super::tokens;
-use super::view::{Request, View};
-use crate::commands::converse::report_of;
-use crate::live::{Command, Live, Snapshot};
-use crate::output::{self, Output};
-use crate::saved::{Clerk, Conversation, Home, Look, News, Saved};
-
-/// A change is shown this soon: 30 frames a second are smooth enough for words and meters.
-const SOON: Duration = Duration::from_millis(33);
-/// A figure that runs on.
-const TICK: Duration = Duration::from_millis(100);
-/// While nobody can see it.
-const HIDDEN: Duration = Duration::from_secs(1);
+use crate::commands::setup::DETECTOR;
+use crate::missing::{End, Fetch, missing};
+use crate::saved::{Claim, Front, Home, Instance, Saved, taken};
 
 /// Opens the window and holds the conversation until it is closed.
 ///
 /// # Errors
-/// There is no display, or the voice detector is missing.
+/// There is no display.
 pub(crate) fn run(home: Home) -> Result<()> {
     let is_set = |key| std::env::var_os(key).is_some_and(|value| !value.is_empty());
     if cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(is_set)
@@ -45,7 +32,7 @@ pub(crate) fn run(home: Home) -> Result<()> {
         ..Default::default()
     };
     let create = |context: &eframe::CreationContext<'_>| -> Result<Box<dyn eframe::App>, Box<dyn std::error::Error + Send + Sync>> {
-        Ok(Box::new(Program::new(&context.egui_ctx, home)?))
+        Ok(Box::new(Program::new(&context.egui_ctx, home)))
     };
     eframe::run_native("repartee", options, Box::new(create)).map_err(|error| {
         anyhow::anyhow!(
@@ -67,216 +54,192 @@ fn close_on_signal(context: &Context) {
     }
 }
 
-/// Wakes the window from the conversation's threads.
-#[derive(Default)]
-struct Waker {
-    context: OnceLock<Context>,
-    is_hidden: AtomicBool,
-}
+/// How often it is looked whether models have come.
+const LOOK: Duration = Duration::from_secs(2);
 
-impl Waker {
-    fn wake(&self) {
-        if let Some(context) = self.context.get() {
-            let delay = if self.is_hidden.load(Ordering::Relaxed) { HIDDEN } else { SOON };
-            context.request_repaint_after(delay);
-        }
-    }
+/// What fills the window.
+enum Phase {
+    Page(Page),
+    Talk(Box<Talk>),
 }
 
 struct Program {
-    live: Live,
-    view: View,
-    waker: Arc<Waker>,
-    clerk: Clerk,
-    /// As last handed to the clerk.
-    saved: Saved,
-    /// Entries of the snapshot that the clerk has.
-    stored: usize,
-    /// Revision of the snapshot that was looked at for what is to be stored.
-    seen: u64,
-    choices: Option<Receiver<Choices>>,
+    home: Home,
+    phase: Phase,
+    fetch: Option<Fetch>,
+    /// When it was last looked whether the models have come by another way.
+    looked_at: Instant,
+    /// The settings are read once, and only by the one that talks.
+    saved: Option<(Saved, Option<String>)>,
+    /// Given back last.
+    instance: Option<Instance>,
 }
 
 impl Program {
-    fn new(context: &Context, home: Home) -> Result<Self> {
+    fn new(context: &Context, home: Home) -> Self {
         tokens::apply(context);
-        let (saved, mut said) = {
-            let (saved, said) = Saved::load(&home);
-            (saved, Vec::from_iter(said))
-        };
-        context.set_theme(match saved.look {
-            Look::System => ThemePreference::System,
-            Look::Light => ThemePreference::Light,
-            Look::Dark => ThemePreference::Dark,
-        });
-        let (conversation, past) = match Conversation::last(&home) {
-            Ok(last) => last,
-            Err(error) => {
-                said.push(format!("The last conversation is not shown: {error:#}"));
-                (Conversation::new(&home), Vec::new())
-            }
-        };
-        let waker = Arc::new(Waker::default());
-        let _ = waker.context.set(context.clone());
-        let woken = waker.clone();
-        let live = Live::start(saved.settings.clone(), &past, Box::new(move || woken.wake()))?;
-        let stamp = jiff::ZonedDateTime::now().strftime("%Y-%m-%d").to_string();
-        let folder = directories::UserDirs::new();
-        let documents =
-            folder.as_ref().and_then(|user| user.document_dir()).map(std::path::Path::to_path_buf);
-        let folder = documents.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-        let mut view = View::default();
-        view.report_path = folder.join(format!("repartee-latency-{stamp}.html")).display().to_string();
-        view.shows_latency = saved.shows_latency;
-        view.said = said;
-        let stored = live.snapshot().conversation.entries.len();
         close_on_signal(context);
-        let written = context.clone();
-        let clerk = Clerk::start(home, conversation, move || written.request_repaint())?;
-        let mut program = Self { live, view, waker, clerk, saved, stored, seen: 0, choices: None };
-        program.look_for_choices(context);
-        Ok(program)
+        let nothing = Phase::Page(Page::Missing(MissingPage::default()));
+        let looked_at = Instant::now();
+        let mut program = Self { home, phase: nothing, fetch: None, looked_at, saved: None, instance: None };
+        program.begin(context, Lack::Shown);
+        program
     }
 
-    /// Asks disk and devices for what there is to choose from, on a thread of its own.
-    fn look_for_choices(&mut self, context: &Context) {
-        let (sender, receiver) = channel();
-        let context = context.clone();
-        let look = move || {
-            let _ = sender.send(Choices::look_up());
-            context.request_repaint();
-        };
-        match std::thread::Builder::new().name("choices".into()).spawn(look) {
-            Ok(_) => self.choices = Some(receiver),
-            Err(error) => tracing::warn!(%error, "no thread to look for models and devices"),
-        }
-    }
-
-    fn perform(&mut self, request: Request, snapshot: &Snapshot, context: &Context) {
-        match request {
-            Request::Tell(command) => {
-                if command == Command::Clear {
-                    self.clerk.begin_anew();
+    /// Begins the conversation, or says why there is none.
+    fn begin(&mut self, context: &Context, lack: Lack) {
+        if self.instance.is_none() {
+            match Instance::claim(&self.home, Front::Window) {
+                Claim::Granted(instance) => self.instance = Some(instance),
+                Claim::Taken(by) => {
+                    tracing::warn!(?by, "another Repartee talks already");
+                    self.stop("Repartee is already open", taken(by));
+                    return;
                 }
-                self.live.send(command);
             }
-            Request::SaveReport { from, path } => {
-                let snapshot = snapshot.clone();
-                self.clerk.errand(move || {
-                    News::Report(match save_report(&snapshot, from, &path) {
-                        Ok(turns) => format!("{turns} turns in {}", path.display()),
-                        Err(error) => format!("{error:#}"),
-                    })
-                });
+        }
+        let (saved, said) = self.saved.get_or_insert_with(|| Saved::load(&self.home)).clone();
+        super::talk::set_look(context, saved.look);
+        if lack == Lack::Shown {
+            match self.lacks(&saved) {
+                Ok(None) => {}
+                Ok(Some(page)) => {
+                    self.phase = Phase::Page(Page::Missing(page));
+                    return;
+                }
+                Err(error) => return self.stop("The models can't be looked up", format!("{error:#}")),
             }
-            Request::ListEarlier => self.clerk.list(),
-            Request::ReadEarlier(earlier) => self.clerk.read(earlier),
-            Request::DeleteEarlier(earlier) => self.clerk.delete(earlier),
-            Request::Quit => context.send_viewport_cmd(ViewportCommand::Close),
+        }
+        match Talk::new(context, self.home.clone(), saved, said) {
+            Ok(talk) => self.phase = Phase::Talk(Box::new(talk)),
+            Err(error) => self.stop("The conversation can't begin", format!("{error:#}")),
         }
     }
 
-    /// Hands over what was said since the last look.
-    fn keep_entries(&mut self, snapshot: &Snapshot) {
-        let entries = &snapshot.conversation.entries;
-        // A new conversation begins with none.
-        self.stored = self.stored.min(entries.len());
-        for entry in &entries[self.stored..] {
-            let heard = &entry.reply.text[..entry.reply.text.floor_char_boundary(entry.reply.heard_bytes)];
-            let (user, interrupted) = (entry.user.clone(), entry.is_interrupted);
-            self.clerk.keep(Exchange { user, heard: heard.into(), interrupted });
-        }
-        self.stored = entries.len();
+    fn stop(&mut self, heading: &'static str, text: String) {
+        tracing::error!("{heading}: {text}");
+        self.phase = Phase::Page(Page::Stopped { heading, text });
     }
 
-    /// Hands over settings and look when they have changed.
-    fn keep_settings(&mut self, snapshot: &Snapshot, context: &Context) {
-        let look = match context.options(|options| options.theme_preference) {
-            ThemePreference::System => Look::System,
-            ThemePreference::Light => Look::Light,
-            ThemePreference::Dark => Look::Dark,
-        };
-        let (settings, shows_latency) = (&snapshot.setup.settings, self.view.shows_latency);
-        let saved = &mut self.saved;
-        if (settings, look, shows_latency) != (&saved.settings, saved.look, saved.shows_latency) {
-            *saved = Saved { settings: settings.clone(), look, shows_latency };
-            self.clerk.keep_settings(saved.clone());
+    /// What is missing, if anything is.
+    fn lacks(&self, saved: &Saved) -> Result<Option<MissingPage>> {
+        let missing = missing(&Store::open()?, &saved.settings);
+        if missing.is_empty() {
+            return Ok(None);
         }
+        let names: Vec<&str> = missing.iter().map(|model| model.name.as_str()).collect();
+        tracing::warn!(?names, "models are not here");
+        // Without the detector nobody can be heard; everything else may be missing.
+        let can_do_without = !names.contains(&DETECTOR);
+        Ok(Some(MissingPage { missing, progress: None, can_do_without }))
     }
 
-    fn take_news(&mut self) {
-        for news in self.clerk.news() {
-            match news {
-                News::Failed(words) => self.view.said.push(words),
-                News::Report(words) => self.view.report_said = words,
-                News::Earlier(list) => self.view.earlier.list = Some(list),
-                News::Read(which, exchanges) => self.view.earlier.open = Some(Open { which, exchanges }),
+    fn fulfil(&mut self, wish: Wish, context: &Context) {
+        match wish {
+            Wish::TryAgain => self.begin(context, Lack::Shown),
+            Wish::GoOn => self.begin(context, Lack::Borne),
+            Wish::Quit => context.send_viewport_cmd(ViewportCommand::Close),
+            Wish::Cancel => {
+                if let Some(fetch) = &self.fetch {
+                    fetch.cancel();
+                }
+            }
+            Wish::Fetch => {
+                let Phase::Page(Page::Missing(page)) = &mut self.phase else { return };
+                let woken = context.clone();
+                let wake = move || woken.request_repaint();
+                let fetch = Store::open()
+                    .map_err(Into::into)
+                    .and_then(|store| Fetch::start(store, &page.missing, wake));
+                match fetch {
+                    Ok(fetch) => {
+                        page.progress = Some(fetch.progress());
+                        self.fetch = Some(fetch);
+                    }
+                    Err(error) => self.stop("The models can't be fetched", format!("{error:#}")),
+                }
             }
         }
     }
+
+    /// Somebody may fetch the models from a terminal, as the page says.
+    fn look_for_models(&mut self, context: &Context) {
+        let Phase::Page(Page::Missing(page)) = &self.phase else { return };
+        if self.fetch.is_some() {
+            return;
+        }
+        if self.looked_at.elapsed() >= LOOK {
+            self.looked_at = Instant::now();
+            let saved = self.saved.as_ref().map(|(saved, _)| saved.clone()).unwrap_or_default();
+            let now = Store::open().map(|store| missing(&store, &saved.settings)).unwrap_or_default();
+            if now != page.missing && self.saved.is_some() {
+                return self.begin(context, Lack::Shown);
+            }
+        }
+        context.request_repaint_after(LOOK);
+    }
+
+    /// Shows how far a fetch is, and goes on when all is here.
+    fn look_at_fetch(&mut self, context: &Context) {
+        let Some(fetch) = &self.fetch else { return };
+        let Phase::Page(Page::Missing(page)) = &mut self.phase else { return };
+        let progress = fetch.progress();
+        let end = progress.end;
+        page.progress = Some(progress);
+        if end.is_none() {
+            return;
+        }
+        self.fetch = None;
+        let progress = page.progress.take();
+        self.begin(context, Lack::Shown);
+        // What is still missing stands beside the reasons.
+        if let (Phase::Page(Page::Missing(page)), Some(mut progress)) = (&mut self.phase, progress) {
+            progress.here_bytes.clear();
+            page.progress = (end != Some(End::Complete)).then_some(progress);
+        }
+    }
+}
+
+/// What to do where models are missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lack {
+    /// Say which.
+    Shown,
+    /// Begin without.
+    Borne,
 }
 
 impl eframe::App for Program {
     /// Runs before each frame, and while the window is hidden and there are none.
     fn logic(&mut self, context: &Context, _frame: &mut eframe::Frame) {
-        let is_hidden = context.input(|input| {
-            input.viewport().minimized.unwrap_or(false) || input.viewport().occluded.unwrap_or(false)
-        });
-        self.waker.is_hidden.store(is_hidden, Ordering::Relaxed);
-        let snapshot = self.live.snapshot();
-        if std::mem::replace(&mut self.seen, snapshot.revision) != snapshot.revision {
-            self.keep_entries(&snapshot);
+        self.look_at_fetch(context);
+        self.look_for_models(context);
+        if let Phase::Talk(talk) = &mut self.phase {
+            talk.logic(context);
         }
-        self.take_news();
     }
 
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
         tracing::trace!("painted");
-        let context = ui.ctx().clone();
-        if let Some(choices) = self.choices.as_ref().and_then(|choices| choices.try_recv().ok()) {
-            self.view.choices = choices;
-            self.choices = None;
-        }
-        let snapshot = self.live.snapshot();
-        let had_settings = self.view.shows_settings;
-        for request in self.view.show(ui, &snapshot) {
-            self.perform(request, &snapshot, &context);
-        }
-        if self.view.shows_settings && !had_settings {
-            self.look_for_choices(&context);
-        }
-        self.keep_settings(&snapshot, &context);
-        let runs_on =
-            Metric::ALL.iter().any(|m| matches!(snapshot.conversation.reading(*m), Reading::Live { .. }));
-        if runs_on && self.view.shows_latency {
-            context.request_repaint_after(TICK);
+        match &mut self.phase {
+            Phase::Talk(talk) => talk.ui(ui),
+            Phase::Page(page) => {
+                if let Some(wish) = page.show(ui) {
+                    let context = ui.ctx().clone();
+                    self.fulfil(wish, &context);
+                    context.request_repaint();
+                }
+            }
         }
     }
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
-        // What was heard of a reply under way is kept too.
-        let snapshot = self.live.finish();
-        self.keep_entries(&snapshot);
+        if let Phase::Talk(talk) = &mut self.phase {
+            talk.finish();
+        }
     }
 
     fn persist_egui_memory(&self) -> bool {
         false
     }
-}
-
-/// Writes the turns from `from` on; the end of the name says the layout. Returns how many.
-fn save_report(snapshot: &Snapshot, from: usize, path: &std::path::Path) -> Result<usize> {
-    output::check(&[], &[Output { option: "report", path }])?;
-    let all = report_of(snapshot);
-    let turns: Vec<_> = all.turns.into_iter().skip(from).collect();
-    let count = turns.len();
-    let report = Report::new(all.machine, all.config, turns);
-    let text = match path.extension().and_then(|end| end.to_str()) {
-        Some("json") => report.to_json().context("the report can't be written")?,
-        Some("csv") => report.to_csv(),
-        Some("html") => report.to_html(),
-        _ => anyhow::bail!("{}: the name must end in .html, .json or .csv", path.display()),
-    };
-    output::write(path, &text)?;
-    Ok(count)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eframe::egui::{self, ComboBox, ScrollArea, Slider, Ui};
+use eframe::egui::{self, ComboBox, Response, ScrollArea, Slider, Ui};
 use repartee_engine::models::kokoro::SPEEDS;
 use repartee_engine::turn::message::Stage;
 use repartee_engine::turn::pipeline::{Listening, Readiness};
@@ -25,7 +25,7 @@ impl View {
             ui.add_space(GAP);
             self.sound(ui, &mut settings);
             self.models(ui, snapshot, &mut settings);
-            self.voice(ui, &mut settings);
+            self.voice(ui, snapshot, &mut settings);
             turns(ui, &mut settings);
             ui.add_space(WIDE_GAP);
             ui.strong("Window");
@@ -62,47 +62,64 @@ impl View {
     fn models(&self, ui: &mut Ui, snapshot: &Snapshot, settings: &mut Settings) {
         ui.strong("Models");
         choice(ui, "Speech recognition", &mut settings.stt, &self.choices.stt);
-        runs_on(ui, snapshot, Stage::Transcribe, &mut settings.backends[0]);
+        self.runs_on(ui, snapshot, Stage::Transcribe, &mut settings.backends[0]);
         choice(ui, "Language model", &mut settings.llm, &self.choices.llm);
-        runs_on(ui, snapshot, Stage::Reply, &mut settings.backends[1]);
-        ui.add(Slider::new(&mut settings.temperature, 0.0..=2.0).text("Temperature"))
+        self.runs_on(ui, snapshot, Stage::Reply, &mut settings.backends[1]);
+        let temperature = Slider::new(&mut settings.temperature, 0.0..=2.0);
+        slider(ui, "Temperature", temperature)
             .on_hover_text("0 always takes the most likely word; more is livelier and less reliable.");
         let mut words = settings.instructions.clone().unwrap_or_default();
         let label = ui.label("Instructions");
-        let field = egui::TextEdit::multiline(&mut words).desired_rows(2).hint_text("The usual ones");
-        if ui.add(field).labelled_by(label.id).changed() {
+        let field = egui::TextEdit::multiline(&mut words)
+            .desired_rows(2)
+            .desired_width(f32::INFINITY)
+            .hint_text("The usual ones");
+        let field = ui.add(field).labelled_by(label.id);
+        if field.on_hover_text("What the assistant is told about itself and how to answer").changed() {
             settings.instructions = (!words.trim().is_empty()).then_some(words);
         }
         ui.add_space(WIDE_GAP);
     }
 
-    fn voice(&self, ui: &mut Ui, settings: &mut Settings) {
+    fn voice(&self, ui: &mut Ui, snapshot: &Snapshot, settings: &mut Settings) {
         ui.strong("Voice");
-        choice(ui, "Voice", &mut settings.voice, &self.choices.voices);
-        ui.add(Slider::new(&mut settings.speed, SPEEDS).logarithmic(true).text("Speed"));
+        choice(ui, "Who speaks", &mut settings.voice, &self.choices.voices);
+        self.runs_on(ui, snapshot, Stage::Speak, &mut settings.backends[2]);
+        slider(ui, "Speed", Slider::new(&mut settings.speed, SPEEDS).logarithmic(true))
+            .on_hover_text("1 is the voice's own speed.");
         ui.add_space(WIDE_GAP);
     }
-}
 
-/// Where a stage computes: what was asked for, and what really runs and why.
-fn runs_on(ui: &mut Ui, snapshot: &Snapshot, stage: Stage, backend: &mut BackendName) {
-    let name = stage_name(stage);
-    ui.horizontal(|ui| {
-        let shown = backend_name(*backend);
-        let combo = ComboBox::from_id_salt(("backend", name)).selected_text(shown).show_ui(ui, |ui| {
-            for possible in <BackendName as clap::ValueEnum>::value_variants() {
-                ui.selectable_value(backend, *possible, backend_name(*possible));
-            }
+    /// Where a stage computes: what was asked for, and what really runs and why.
+    fn runs_on(&self, ui: &mut Ui, snapshot: &Snapshot, stage: Stage, backend: &mut BackendName) {
+        let name = stage_name(stage);
+        ui.horizontal_wrapped(|ui| {
+            ui.weak("runs on");
+            let shown = backend_name(*backend);
+            let combo = ComboBox::from_id_salt(("backend", name)).selected_text(shown).show_ui(ui, |ui| {
+                for possible in <BackendName as clap::ValueEnum>::value_variants() {
+                    let problem = self.choices.gpu_problem.as_deref().filter(|_| is_gpu(*possible));
+                    let shown = ui.add_enabled_ui(problem.is_none(), |ui| {
+                        ui.selectable_value(backend, *possible, backend_name(*possible))
+                    });
+                    let problem = problem.unwrap_or_default();
+                    shown.inner.on_disabled_hover_text(problem);
+                    if !problem.is_empty() {
+                        ui.weak(problem);
+                    }
+                }
+            });
+            let label = format!("{name} runs on");
+            combo.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::ComboBox, true, &label));
+            combo.response.on_hover_text("What computes. Auto takes the fastest that can.");
+            let Some(info) = snapshot.setup.stages.iter().find(|info| info.stage == stage) else { return };
+            match &info.readiness {
+                Readiness::Loading => ui.weak("is being loaded"),
+                Readiness::Ready => ui.weak(&info.backend),
+                Readiness::Failed(reason) => ui.colored_label(palette(ui.theme()).error, &**reason),
+            };
         });
-        let label = format!("{name} runs on");
-        combo.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::ComboBox, true, &label));
-        let Some(info) = snapshot.setup.stages.iter().find(|info| info.stage == stage) else { return };
-        match &info.readiness {
-            Readiness::Loading => ui.weak("is being loaded"),
-            Readiness::Ready => ui.weak(&info.backend),
-            Readiness::Failed(reason) => ui.colored_label(palette(ui.theme()).error, &**reason),
-        };
-    });
+    }
 }
 
 /// A backend's name for people.
@@ -115,27 +132,51 @@ fn backend_name(backend: BackendName) -> &'static str {
     }
 }
 
+fn is_gpu(backend: BackendName) -> bool {
+    match backend {
+        BackendName::Auto | BackendName::Cpu => false,
+        #[cfg(feature = "wgpu")]
+        BackendName::Wgpu => true,
+    }
+}
+
 fn turns(ui: &mut Ui, settings: &mut Settings) {
     ui.strong("Turns");
     let choices = [
-        (Listening::Always, "Always listen"),
-        (Listening::WhileKeyDown, "Push to talk"),
-        (Listening::Never, "Muted"),
+        (Listening::Always, "Always listen", "You are heard whenever you speak."),
+        (Listening::WhileKeyDown, "Push to talk", "You are heard while you hold a button or the space bar."),
+        (Listening::Never, "Muted", "You are not heard; type instead."),
     ];
-    for (listening, name) in choices {
-        ui.radio_value(&mut settings.listening, listening, name);
+    for (listening, name, meaning) in choices {
+        ui.radio_value(&mut settings.listening, listening, name).on_hover_text(meaning);
     }
     let mut ms = settings.end_of_turn.as_millis() as u64;
-    let slider =
-        Slider::new(&mut ms, END_OF_TURN_MS).step_by(50.0).suffix(" ms").text("Silence that ends a turn");
-    ui.add(slider).on_hover_text("Longer after words that are clearly unfinished.");
+    let silence = Slider::new(&mut ms, END_OF_TURN_MS).step_by(50.0).suffix(" ms");
+    slider(ui, "Silence that ends a turn", silence).on_hover_text(
+        "After so much silence you have finished; later after words that are clearly unfinished.",
+    );
     settings.end_of_turn = Duration::from_millis(ms);
+}
+
+/// A slider under its name.
+fn slider(ui: &mut Ui, label: &str, slider: Slider<'_>) -> Response {
+    let label = ui.label(label);
+    ui.add(slider).labelled_by(label.id)
+}
+
+/// A list to choose from, under its name. As wide as there is room: names of devices are long.
+fn list(ui: &mut Ui, label: &str, shown: &str, add: impl FnOnce(&mut Ui)) {
+    ui.label(label);
+    let combo = ComboBox::from_id_salt(label).width(ui.available_width()).truncate().selected_text(shown);
+    let combo = combo.show_ui(ui, add);
+    combo.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::ComboBox, true, label));
+    combo.response.on_hover_text(format!("{label}: {shown}"));
 }
 
 fn choice(ui: &mut Ui, label: &str, value: &mut String, choices: &[Choice]) {
     let shown =
         choices.iter().find(|c| c.id == *value).map_or(value.as_str(), |c| c.name.as_str()).to_owned();
-    let combo = ComboBox::from_label(label).selected_text(shown).show_ui(ui, |ui| {
+    list(ui, label, &shown, |ui| {
         for choice in choices {
             let possible = ui.add_enabled_ui(choice.problem.is_none(), |ui| {
                 ui.selectable_value(value, choice.id.clone(), &choice.name)
@@ -145,7 +186,6 @@ fn choice(ui: &mut Ui, label: &str, value: &mut String, choices: &[Choice]) {
             }
         }
     });
-    combo.response.on_hover_text(label);
 }
 
 fn device(ui: &mut Ui, label: &str, value: &mut DeviceChoice, choices: &[Choice]) {
@@ -158,7 +198,8 @@ fn device(ui: &mut Ui, label: &str, value: &mut DeviceChoice, choices: &[Choice]
             choices.iter().find(|c| c.id == *id).map_or(id.as_str(), |c| c.name.as_str())
         }
     };
-    ComboBox::from_label(label).selected_text(shown.to_owned()).show_ui(ui, |ui| {
+    let shown = shown.to_owned();
+    list(ui, label, &shown, |ui| {
         ui.selectable_value(value, DeviceChoice::Default, DEFAULT);
         ui.selectable_value(value, DeviceChoice::Off, OFF);
         for choice in choices {

@@ -71,10 +71,26 @@ impl Status {
             Self::NoSignal => Some(
                 "The microphone gives no sound at all: is it switched off, or is another one meant? Choose it in the settings.",
             ),
-            Self::NoMicrophone => Some("Plug one in, or type below."),
+            Self::NoMicrophone => Some("Plug one in, choose one in the settings, or type below."),
             Self::KeyUp => Some("Hold the button, or the space bar, while you speak."),
             Self::Muted => Some("Nothing is heard until you switch the microphone on again."),
             _ => None,
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Loading => {
+                "Models are being loaded. You are heard already, and answered when they are there."
+            }
+            Self::Listening => "You are heard: just speak.",
+            Self::Hearing => "You speak. The answer comes when you have been silent for a moment.",
+            Self::Thinking => "An answer is being made.",
+            Self::Speaking => "Speak into the answer, or press Stop, to interrupt it.",
+            Self::Muted | Self::KeyUp | Self::NoSignal | Self::NoMicrophone => {
+                self.hint().unwrap_or_default()
+            }
         }
     }
 

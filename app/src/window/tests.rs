@@ -17,7 +17,7 @@ use super::earlier::Open;
 use super::overlay::tests::record;
 use super::tokens;
 use super::view::{Request, View};
-use crate::live::{Command, Settings, Setup, Snapshot, StageInfo};
+use crate::live::{About, Command, Settings, Setup, Snapshot, StageInfo, Trouble};
 use crate::saved::Earlier;
 
 /// A view, what it shows, and what it asked for.
@@ -31,8 +31,12 @@ struct Shown {
 }
 
 fn harness(shown: Shown, theme: Theme) -> Harness<'static, Shown> {
+    harness_of(shown, theme, [900.0, 640.0])
+}
+
+fn harness_of(shown: Shown, theme: Theme, size: [f32; 2]) -> Harness<'static, Shown> {
     let mut is_set_up = false;
-    Harness::builder().with_size(Vec2::new(900.0, 640.0)).with_theme(theme).build_ui_state(
+    Harness::builder().with_size(Vec2::from(size)).with_theme(theme).build_ui_state(
         move |ui, shown: &mut Shown| {
             if !std::mem::replace(&mut is_set_up, true) {
                 tokens::apply(ui.ctx());
@@ -68,7 +72,7 @@ fn ready() -> Shown {
             stages: stages.into(),
             input: Some("Microphone".into()),
             output: Some("Speaker".into()),
-            settings: Settings::default(),
+            ..Setup::default()
         },
         ..Shown::default()
     }
@@ -205,6 +209,45 @@ fn a_notice_stays_until_it_is_dismissed() {
 }
 
 #[test]
+fn notices_merge_and_all_can_be_dismissed() {
+    let mut shown = ready();
+    let notice = |number, text: &str| Notice { number, kind: NoticeKind::Forgotten, text: text.into() };
+    let texts = ["full", "b", "full", "c", "d", "full"];
+    shown.conversation.notices =
+        Arc::new(texts.into_iter().zip(1..).map(|(text, number)| notice(number, text)).collect());
+    let mut harness = harness(shown, Theme::Light);
+    harness.run();
+    // The three newest of four, and how many more there are.
+    for text in ["b", "c", "d", "and 1 more"] {
+        harness.get_by_label(text);
+    }
+    assert!(harness.query_by_label("full (3 times)").is_none());
+    harness.get_by_role_and_label(Role::Button, "Dismiss all").click();
+    harness.run();
+    assert!(harness.query_by_label("Dismiss").is_none() && harness.query_by_label("Dismiss all").is_none());
+    let mut notices = harness.state().conversation.notices.to_vec();
+    notices.extend([notice(7, "full"), notice(8, "full")]);
+    harness.state_mut().conversation.notices = Arc::new(notices);
+    harness.run();
+    harness.get_by_label("full (2 times)");
+    assert!(harness.query_by_label("Dismiss all").is_none(), "there is one");
+}
+
+#[test]
+fn a_device_that_is_back_is_no_trouble_any_more() {
+    let mut shown = ready();
+    let about = About::Device(repartee_audio::Direction::Output);
+    let trouble = Trouble { number: 1, about, text: "no speaker".into(), times: 1, is_over: false };
+    shown.setup.troubles = vec![trouble];
+    let mut harness = harness(shown, Theme::Dark);
+    harness.run();
+    harness.get_by_label("no speaker");
+    harness.state_mut().setup.troubles[0].is_over = true;
+    harness.run();
+    assert!(harness.query_by_label("no speaker").is_none());
+}
+
+#[test]
 fn an_earlier_conversation_is_read_and_deleted_after_a_question() {
     let earlier = |day: &str, time: &str, first: &str| Earlier {
         path: first.into(),
@@ -242,6 +285,13 @@ fn an_earlier_conversation_is_read_and_deleted_after_a_question() {
     harness.get_by_role_and_label(Role::Button, "Back to now").click();
     harness.run();
     harness.get_by_label("Was it always?");
+    // It can be gone on with.
+    harness.state_mut().view.earlier.open = open(&list[1]);
+    harness.run();
+    harness.get_by_role_and_label(Role::Button, "Continue").click();
+    harness.run();
+    assert_eq!(take(&mut harness), [Request::GoOn(list[1].clone())]);
+    harness.get_by_label("Was it always?");
     // Deleting asks first, and can be taken back.
     harness.state_mut().view.earlier.open = open(&list[1]);
     harness.run();
@@ -270,19 +320,60 @@ fn an_earlier_conversation_is_read_and_deleted_after_a_question() {
     harness.get_by_label("Was it always?");
 }
 
+/// Whatever panels are open, what stands above an earlier conversation is beside or below each other.
+#[test]
+fn the_title_of_an_earlier_conversation_covers_no_button() {
+    for (size, both) in [([800.0, 600.0], false), ([1280.0, 800.0], true)] {
+        let mut shown = talking();
+        shown.view.earlier.is_shown = true;
+        let (day, time) = ("Wednesday, September 30, 2026".to_owned(), "10:27 PM".to_owned());
+        let which = Earlier { path: "a".into(), day, time, first: "Hello".into() };
+        shown.view.earlier.list = Some(vec![which.clone()]);
+        shown.view.earlier.open = Some(Open { which, exchanges: Vec::new() });
+        let mut harness = harness_of(shown, Theme::Dark, size);
+        harness.run();
+        harness.key_press_modifiers(Modifiers::COMMAND, Key::Comma);
+        harness.run();
+        let state = &harness.state().view;
+        assert!(state.shows_settings && state.earlier.is_shown == both, "{size:?}");
+        if !both {
+            // There is no room for both: the other one is back with its key.
+            harness.key_press_modifiers(Modifiers::COMMAND, Key::H);
+            harness.run();
+            assert!(!harness.state().view.shows_settings);
+            continue;
+        }
+        let rects: Vec<_> = ["Wednesday, September 30, 2026, 10:27 PM", "Continue", "Back to now", "Delete"]
+            .into_iter()
+            .map(|label| harness.get_by_label(label).rect())
+            .collect();
+        for (i, a) in rects.iter().enumerate() {
+            assert!(rects[..i].iter().all(|b| !a.shrink(1.0).intersects(*b)), "{rects:?}");
+        }
+    }
+}
+
 #[test]
 fn the_overlay_shows_where_the_time_went_and_saves_it() {
     let mut shown = talking();
     shown.conversation.readings[Metric::VoiceToVoice as usize] = Reading::Live { ms: 412.0 };
+    shown.conversation.readings[Metric::EndOfTurnWait as usize] = Reading::Final { ms: 58.0 };
     shown.conversation.readings[Metric::Encoder as usize] = Reading::Final { ms: 61.0 };
     shown.conversation.readings[Metric::Prefill as usize] = Reading::Stale { ms: 88.0, turn: 23 };
     shown.view.report_path = "turns.json".into();
-    let mut harness = harness(shown, Theme::Dark);
+    let mut harness = harness_of(shown, Theme::Dark, tokens::WINDOW);
     harness.run();
     harness.get_by_label("Latency").click();
     harness.run();
     harness.get_by_label("Text decoder: 62 ms");
     harness.get_by_label("412 …");
+    // It stands below the header, beside what is said.
+    let overlay = harness.get_by_role_and_label(Role::Window, "Latency").rect();
+    for said in ["What is the capital of France?", "The capital of France is Paris.", "Settings", "Message"] {
+        assert!(!overlay.intersects(harness.get_by_label(said).rect()), "{said} is covered");
+    }
+    harness.remove_cursor();
+    harness.run();
     harness.snapshot("latency");
     harness.get_by_label("Save report").click();
     harness.run();
@@ -303,6 +394,73 @@ fn the_overlay_shows_where_the_time_went_and_saves_it() {
 }
 
 #[test]
+fn the_overlay_stays_where_it_is_put() {
+    let mut shown = talking();
+    shown.view.shows_latency = true;
+    let mut harness = harness_of(shown, Theme::Dark, tokens::WINDOW);
+    harness.run();
+    let place = |harness: &Harness<'_, Shown>| harness.get_by_role_and_label(Role::Window, "Latency").rect();
+    let before = place(&harness);
+    assert_eq!(harness.state().view.latency_at, None);
+    // Where nobody has put it, it keeps to the corner.
+    harness.set_size(Vec2::new(1280.0, 800.0));
+    harness.run();
+    assert_eq!(place(&harness).right() - before.right(), 1280.0 - tokens::WINDOW[0]);
+    let before = place(&harness);
+    let grip = before.center_top() + Vec2::new(0.0, 16.0);
+    harness.drag_at(grip);
+    harness.run();
+    harness.hover_at(grip - Vec2::new(200.0, -40.0));
+    harness.run();
+    harness.drop_at(grip - Vec2::new(200.0, -40.0));
+    harness.run();
+    let after = place(&harness);
+    assert!((before.right() - after.right() - 200.0).abs() < 3.0, "{after:?}");
+    let put = harness.state().view.latency_at.expect("it was put there");
+    assert!((put[0] as f32 - after.right()).abs() < 2.0 && (put[1] as f32 - after.top()).abs() < 2.0);
+    // It opens there the next time.
+    let mut shown = talking();
+    (shown.view.shows_latency, shown.view.latency_at) = (true, Some(put));
+    let mut harness = harness_of(shown, Theme::Dark, [1280.0, 800.0]);
+    harness.run();
+    assert!((place(&harness).right() - after.right()).abs() < 2.0);
+}
+
+#[test]
+fn a_typed_turn_has_no_rows_of_speech() {
+    let mut shown = ready();
+    shown.view.shows_latency = true;
+    shown.conversation.activity = Activity::Thinking;
+    shown.conversation.readings[Metric::TranscriptWait as usize] = Reading::Live { ms: 5000.0 };
+    shown.conversation.readings[Metric::Prefill as usize] = Reading::Final { ms: 40.0 };
+    shown.conversation.readings[Metric::FirstToken as usize] = Reading::Live { ms: 20.0 };
+    let mut harness = harness(shown, Theme::Dark);
+    harness.run();
+    harness.get_by_label("First token");
+    harness.get_by_label("20 …");
+    assert!(harness.query_by_label("Transcript wait").is_none());
+    assert!(harness.query_by_label("5000 …").is_none());
+}
+
+#[test]
+fn software_is_not_offered_as_a_gpu() {
+    let mut shown = ready();
+    let problem = "only a software renderer was found (llvmpipe); the CPU is faster";
+    shown.view.choices.gpu_problem = Some(problem.into());
+    shown.view.shows_settings = true;
+    let mut harness = harness(shown, Theme::Dark);
+    harness.run();
+    harness.get_by_role_and_label(Role::ComboBox, "Language model runs on").click();
+    harness.run();
+    assert!(!harness.get_by_role_and_label(Role::Button, "Processor").accesskit_node().is_disabled());
+    assert!(harness.get_by_label("GPU (wgpu)").accesskit_node().is_disabled());
+    harness.get_by_label(problem);
+    harness.get_by_label("GPU (wgpu)").click();
+    harness.run();
+    assert!(harness.state().requests.is_empty());
+}
+
+#[test]
 fn settings_are_changed_by_choosing() {
     let mut shown = ready();
     let choice = |id: &str, problem: Option<&str>| Choice {
@@ -320,6 +478,7 @@ fn settings_are_changed_by_choosing() {
         voices: vec![choice("af_heart", None), choice("bm_george", None)],
         inputs: vec![choice("headset", None)],
         outputs: vec![],
+        gpu_problem: None,
     };
     let mut harness = harness(shown, Theme::Dark);
     harness.key_press_modifiers(Modifiers::COMMAND, Key::Comma);

@@ -17,22 +17,40 @@ pub(super) const BUBBLE_FREE: f32 = 0.18;
 pub(super) const LAMP: f32 = 12.0;
 /// Level meters.
 pub(super) const METER: [f32; 2] = [84.0, 8.0];
+/// Level meters where there is little room.
+pub(super) const SHORT_METER: [f32; 2] = [36.0, 8.0];
+/// Windows from this width on have long meters.
+pub(super) const LONG_METERS: f32 = 680.0;
+/// Windows from this width on have meters with names.
+pub(super) const NAMED_METERS: f32 = 860.0;
 /// Height of a row of the waterfall.
 pub(super) const ROW: f32 = 20.0;
+/// Between columns and between rows of the waterfall.
+pub(super) const ROW_GAPS: [f32; 2] = [2.0 * GAP, 1.0];
 /// Width of the waterfall's bars at the full length.
-pub(super) const BARS: f32 = 220.0;
+pub(super) const BARS: f32 = 120.0;
 /// Height of the bars of the last turns.
-pub(super) const CHART: f32 = 110.0;
+pub(super) const CHART: f32 = 96.0;
+/// Width of one of them, in turns.
+pub(super) const CHART_BAR: f64 = 0.6;
 /// Width of the settings.
 pub(super) const SETTINGS: f32 = 320.0;
 /// Width of the list of earlier conversations.
 pub(super) const EARLIER: f32 = 240.0;
-/// The window when it is first opened.
-pub(super) const WINDOW: [f32; 2] = [980.0, 700.0];
+/// Both are there at once only where so much is left for the conversation; beside the overlay it is never narrower.
+pub(super) const NARROW: f32 = 360.0;
+/// The window when it is first opened: the conversation, and the overlay beside it.
+pub(super) const WINDOW: [f32; 2] = [1120.0, 720.0];
 /// No smaller than this.
 pub(super) const SMALLEST_WINDOW: [f32; 2] = [560.0, 420.0];
-/// The overlay's distance from the window's corner.
-pub(super) const OVERLAY_OFFSET: [f32; 2] = [-12.0, -12.0];
+/// Width of the overlay's content.
+pub(super) const OVERLAY: f32 = 416.0;
+/// The overlay's distance from what is around it.
+pub(super) const OVERLAY_GAP: f32 = 12.0;
+/// Height of the overlay's title, with its margins.
+pub(super) const OVERLAY_TITLE: f32 = 60.0;
+/// Width of what is said before there is a conversation.
+pub(super) const PAGE: f32 = 640.0;
 
 /// The colours of a theme.
 #[derive(Clone, Copy, Debug)]

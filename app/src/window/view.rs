@@ -1,14 +1,14 @@
 //! The window's own state, and what its buttons and keys mean: a snapshot in, [`Request`]s out.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use eframe::egui::{self, CentralPanel, Panel, Ui};
+use eframe::egui::{self, CentralPanel, Panel, Ui, UiBuilder};
 use repartee_engine::turn::pipeline::{Key, Listening, MicrophoneState};
 
 use super::action::Action;
 use super::choices::Choices;
 use super::earlier::EarlierView;
+use super::notices::Notices;
 use super::tokens;
 use super::transcript;
 use crate::live::{Command, Settings, Snapshot};
@@ -30,6 +30,8 @@ pub(super) enum Request {
     ListEarlier,
     /// Read one of them.
     ReadEarlier(Earlier),
+    /// Go on with one of them.
+    GoOn(Earlier),
     /// Delete one of them.
     DeleteEarlier(Earlier),
     /// Close the window.
@@ -43,6 +45,8 @@ pub(super) struct View {
     pub(super) draft: String,
     /// Whether the latency overlay is there.
     pub(super) shows_latency: bool,
+    /// Where the user has put its upper right corner.
+    pub(super) latency_at: Option<[i32; 2]>,
     /// Whether the settings are there.
     pub(super) shows_settings: bool,
     /// Earlier conversations.
@@ -57,11 +61,10 @@ pub(super) struct View {
     pub(super) choices: Choices,
     /// Settings being changed; sent when the change is complete.
     pub(super) draft_settings: Option<Settings>,
-    /// What went wrong behind the window; dismissed lines are taken out.
-    pub(super) said: Vec<String>,
+    /// What the user is told beside the conversation.
+    pub(super) notices: Notices,
     /// What was clicked or pressed in this frame.
     pub(super) actions: Vec<Action>,
-    dismissed: BTreeSet<u64>,
     talk_key: bool,
     pub(super) requests: Vec<Request>,
 }
@@ -69,6 +72,8 @@ pub(super) struct View {
 impl View {
     /// Paints everything and gives what the user asked for.
     pub(super) fn show(&mut self, ui: &mut Ui, snapshot: &Snapshot) -> Vec<Request> {
+        let window = ui.max_rect();
+        self.make_room(None, window.width());
         self.keys(ui);
         Panel::top("header").show(ui, |ui| {
             ui.add_space(tokens::GAP);
@@ -89,15 +94,20 @@ impl View {
         if self.earlier.is_shown {
             Panel::left("earlier").default_size(tokens::EARLIER).show(ui, |ui| self.earlier_list(ui));
         }
-        CentralPanel::default().show(ui, |ui| match self.earlier.open.take() {
-            Some(open) => self.earlier_one(ui, open),
-            None => transcript::show(ui, snapshot),
+        let shown = CentralPanel::default().show(ui, |ui| {
+            let mut room = ui.available_rect_before_wrap();
+            *room.right_mut() -= self.room_for_overlay(room);
+            ui.scope_builder(UiBuilder::new().max_rect(room), |ui| match self.earlier.open.take() {
+                Some(open) => self.earlier_one(ui, open),
+                None => transcript::show(ui, snapshot),
+            });
         });
         if self.shows_latency {
-            self.latency(ui.ctx(), snapshot);
+            self.latency(ui.ctx(), snapshot, shown.response.rect, window);
         }
         for action in std::mem::take(&mut self.actions) {
             self.perform(action, snapshot);
+            self.make_room(Some(action), window.width());
         }
         std::mem::take(&mut self.requests)
     }
@@ -124,6 +134,17 @@ impl View {
 
     pub(super) fn tell(&mut self, command: Command) {
         self.requests.push(Request::Tell(command));
+    }
+
+    /// In a narrow window, settings and earlier conversations take turns: the one that was opened last is there.
+    fn make_room(&mut self, opened: Option<Action>, width: f32) {
+        let both = self.shows_settings && self.earlier.is_shown;
+        if both && width < tokens::SETTINGS + tokens::EARLIER + tokens::NARROW {
+            match opened {
+                Some(Action::ToggleEarlier) => self.shows_settings = false,
+                _ => self.earlier.hide(),
+            }
+        }
     }
 
     fn perform(&mut self, action: Action, snapshot: &Snapshot) {
@@ -168,23 +189,9 @@ impl View {
                 let from = self.recording_from.unwrap_or(0);
                 self.requests.push(Request::SaveReport { from, path: self.report_path.trim().into() });
             }
+            Action::DismissNotices => self.dismiss_notices(snapshot),
             Action::Quit => self.requests.push(Request::Quit),
         }
-    }
-
-    fn notices(&mut self, ui: &mut Ui, snapshot: &Snapshot) {
-        let mut kept = Vec::new();
-        for words in std::mem::take(&mut self.said) {
-            if !notice(ui, &words) {
-                kept.push(words);
-            }
-        }
-        self.said = kept;
-        let open = snapshot.conversation.notices.iter().filter(|n| !self.dismissed.contains(&n.number));
-        let newest: Vec<_> = open.rev().take(MOST_NOTICES).collect();
-        let closed: Vec<u64> =
-            newest.into_iter().rev().filter(|n| notice(ui, &n.text)).map(|n| n.number).collect();
-        self.dismissed.extend(closed);
     }
 
     fn composer(&mut self, ui: &mut Ui, snapshot: &Snapshot) {
@@ -195,8 +202,9 @@ impl View {
                 self.toggle(ui, Action::ToggleMute, settings.listening == Listening::Never);
             }
             if settings.listening == Listening::WhileKeyDown {
-                let talk =
-                    ui.button("Hold to talk").on_hover_text("Speak while you hold it, or the space bar");
+                let talk = ui
+                    .button("Hold to talk")
+                    .on_hover_text("You are heard while you hold this button, or the space bar");
                 // The space bar talks where no text is typed.
                 let pointer = talk.is_pointer_button_down_on();
                 let space = ui.input(|input| input.key_down(egui::Key::Space));
@@ -218,27 +226,4 @@ impl View {
             });
         });
     }
-}
-
-/// So many at once; more would hide the conversation.
-const MOST_NOTICES: usize = 3;
-
-/// A line with a button to dismiss it; whether it was pressed.
-fn notice(ui: &mut Ui, words: &str) -> bool {
-    let frame = egui::Frame::new().fill(tokens::palette(ui.theme()).notice).corner_radius(tokens::ROUND);
-    let shown = frame.inner_margin(egui::Margin::same(tokens::BUBBLE_MARGIN)).show(ui, |ui| {
-        ui.horizontal(|ui| {
-            let layout = egui::Layout::right_to_left(egui::Align::Center);
-            let button = ui.with_layout(layout, |ui| {
-                let button = ui.button("Dismiss");
-                ui.with_layout(egui::Layout::left_to_right(egui::Align::Center).with_main_wrap(true), |ui| {
-                    ui.label(words)
-                });
-                button.clicked()
-            });
-            button.inner
-        })
-        .inner
-    });
-    shown.inner
 }

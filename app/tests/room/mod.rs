@@ -158,7 +158,7 @@ impl Drop for Room {
 }
 
 /// The cache of model files, which is below the home folder, and the room has another one.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     let set = std::env::var_os("REPARTEE_CACHE").map(PathBuf::from);
     set.unwrap_or_else(|| {
         let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use repartee_engine::latency::{Metric, Stats, TurnRecord};
+use repartee_engine::latency::{Metric, Reading, Stats, TurnRecord};
+use repartee_engine::turn::pipeline::Snapshot;
 
 /// Turns in the chart.
 pub(super) const LAST: usize = 20;
@@ -50,6 +51,47 @@ pub(super) fn statistics(records: &[Arc<TurnRecord>], metric: Metric) -> Option<
         Stats::of(&values)
     };
     of(true).or_else(|| of(false))
+}
+
+/// The places of the first and the last turn that the chart has room for: always [`LAST`], so that one bar is not as wide
+/// as twenty.
+pub(super) fn slots(turns: &[(usize, &TurnRecord)]) -> (f64, f64) {
+    let last = turns.last().map_or(1, |(place, _)| *place).max(LAST);
+    let first = turns.first().map_or(1, |(place, _)| *place).min(last + 1 - LAST);
+    (first as f64, last as f64)
+}
+
+/// A round distance between the lines of a scale from 0 to `highest`, with two to four of them.
+pub(super) fn round_step(highest: f64) -> f64 {
+    let rough = (highest / 3.0).max(1.0);
+    let power = 10.0_f64.powf(rough.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .find(|step| *step >= rough)
+        .unwrap_or(rough)
+}
+
+/// What belongs only to turns that are spoken.
+fn is_of_speech(metric: Metric) -> bool {
+    use Metric::{Capture, Encoder, EndOfTurnWait, TextDecoder, TranscriptWait, Vad, VoiceToVoice};
+    matches!(metric, Capture | Vad | EndOfTurnWait | Encoder | TextDecoder | TranscriptWait | VoiceToVoice)
+}
+
+/// What to show for a metric: in a typed turn, nothing of speech runs.
+pub(super) fn reading(conversation: &Snapshot, metric: Metric) -> Reading {
+    let reading = conversation.reading(metric);
+    // Speech is waited for since its last sound, and that wait has ended when the words are worked on.
+    let is_spoken =
+        matches!(conversation.reading(Metric::EndOfTurnWait), Reading::Live { .. } | Reading::Final { .. });
+    if !matches!(reading, Reading::Live { .. }) || !is_of_speech(metric) || is_spoken {
+        return reading;
+    }
+    let earlier = conversation.records.iter().rev().filter(|record| !record.cancelled);
+    earlier
+        .filter_map(|record| Some(Reading::Stale { ms: record.duration_ms(metric)?, turn: record.id }))
+        .next()
+        .unwrap_or(Reading::Unknown)
 }
 
 #[cfg(test)]
@@ -117,5 +159,40 @@ pub(in crate::window) mod tests {
         assert_eq!((stats.count, stats.median_ms), (2, 800.0));
         assert_eq!(statistics(&[cold], Metric::VoiceToVoice).map(|s| s.count), Some(1));
         assert_eq!(statistics(&[], Metric::Vad), None);
+    }
+
+    #[test]
+    fn the_chart_has_twenty_places_and_round_lines() {
+        let places = |of: std::ops::RangeInclusive<usize>| {
+            let turn = record(1, 700.0);
+            let turns: Vec<_> = of.map(|place| (place, &*turn)).collect();
+            slots(&turns)
+        };
+        assert_eq!(places(1..=1), (1.0, 20.0));
+        assert_eq!(places(3..=7), (1.0, 20.0));
+        assert_eq!(places(11..=30), (11.0, 30.0));
+        // Turns that were typed between them.
+        assert_eq!(places(30..=31), (12.0, 31.0));
+        for highest in [1.0, 12.0, 99.0, 412.0, 768.0, 1_500.0, 23_456.0] {
+            let lines = (highest / round_step(highest)).ceil();
+            assert!((1.0..=4.0).contains(&lines), "{highest}: {lines}");
+        }
+        assert_eq!((round_step(768.0), round_step(0.0)), (500.0, 1.0));
+    }
+
+    #[test]
+    fn nothing_of_speech_runs_in_a_typed_turn() {
+        let mut typed = Snapshot::default();
+        typed.readings[Metric::TranscriptWait as usize] = Reading::Live { ms: 900.0 };
+        typed.readings[Metric::FirstToken as usize] = Reading::Live { ms: 90.0 };
+        assert_eq!(reading(&typed, Metric::TranscriptWait), Reading::Unknown);
+        assert_eq!(reading(&typed, Metric::FirstToken), Reading::Live { ms: 90.0 });
+        // After spoken ones, the wait of the last of them stands there, in grey.
+        typed.readings[Metric::EndOfTurnWait as usize] = Reading::Stale { ms: 500.0, turn: 3 };
+        typed.records = Arc::new(vec![record(2, 1100.0), record(3, 2200.0)]);
+        assert_eq!(reading(&typed, Metric::TranscriptWait), Reading::Stale { ms: 200.0, turn: 3 });
+        let mut spoken = typed;
+        spoken.readings[Metric::EndOfTurnWait as usize] = Reading::Final { ms: 500.0 };
+        assert_eq!(reading(&spoken, Metric::TranscriptWait), Reading::Live { ms: 900.0 });
     }
 }

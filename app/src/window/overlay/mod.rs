@@ -1,4 +1,4 @@
-//! Where the time goes: floats over the conversation.
+//! Where the time goes: floats over the conversation, beside it where there is room.
 
 mod figures;
 #[cfg(test)]
@@ -6,32 +6,84 @@ pub(super) use figures::tests;
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Align2, Grid, Pos2, Rect, Role, Sense, Ui, WidgetInfo};
-use egui_plot::{Bar, BarChart, Plot};
+use eframe::egui::{
+    self, Align2, AreaState, Grid, Id, LayerId, Order, Pos2, Rect, Role, ScrollArea, Sense, Ui, Vec2,
+    WidgetInfo, pos2, vec2,
+};
+use egui_plot::{Bar, BarChart, GridMark, Plot};
 use repartee_engine::latency::{Metric, Reading, TurnRecord};
 
-use self::figures::{LAST, extent, last_turns, statistics, waterfall};
+use self::figures::{extent, last_turns, reading, round_step, slots, statistics, waterfall};
 use super::action::Action;
 use super::tokens::{self, palette};
 use super::view::View;
 use crate::live::Snapshot;
 
+/// The overlay's area in the memory of egui.
+fn area() -> Id {
+    Id::unique("latency")
+}
+
 impl View {
-    pub(super) fn latency(&mut self, context: &egui::Context, snapshot: &Snapshot) {
+    /// How much of the conversation's width is left to the overlay: all that it takes, where both have room and the user
+    /// has not put it elsewhere.
+    pub(super) fn room_for_overlay(&self, conversation: Rect) -> f32 {
+        let is_there = self.shows_latency && self.latency_at.is_none();
+        let takes = tokens::OVERLAY + 3.0 * tokens::OVERLAY_GAP;
+        if is_there && conversation.width() - takes >= tokens::NARROW { takes } else { 0.0 }
+    }
+
+    /// Paints the overlay at the right of `conversation`. It leaves alone what stands above and below that in `window`.
+    pub(super) fn latency(
+        &mut self,
+        context: &egui::Context,
+        snapshot: &Snapshot,
+        conversation: Rect,
+        window: Rect,
+    ) {
+        let room = Rect::from_x_y_ranges(window.x_range(), conversation.y_range());
         let mut is_open = true;
-        egui::Window::new("Latency")
+        let corner = match self.latency_at {
+            Some([x, y]) => pos2(x as f32, y as f32),
+            None => conversation.right_top() + vec2(-tokens::OVERLAY_GAP, tokens::OVERLAY_GAP),
+        };
+        // Where the user has not put it, it follows the window's size; else egui keeps it where it is.
+        if self.latency_at.is_none()
+            && let Some(state) = AreaState::load(context, area()).filter(|s| s.pivot_pos != Some(corner))
+        {
+            let state = AreaState { pivot_pos: Some(corner), ..state };
+            context.memory_mut(|memory| {
+                memory.areas_mut().set_state(LayerId::new(Order::Middle, area()), state);
+            });
+        }
+        let shown = egui::Window::new("Latency")
+            .id(area())
             .open(&mut is_open)
-            .anchor(Align2::RIGHT_BOTTOM, tokens::OVERLAY_OFFSET)
+            .pivot(Align2::RIGHT_TOP)
+            .default_pos(corner)
+            .constrain_to(room)
             .resizable(false)
             .show(context, |ui| {
-                let records = &*snapshot.conversation.records;
-                if records.is_empty() {
-                    ui.weak("No turn was measured yet.");
-                }
-                waterfall_and_statistics(ui, snapshot);
-                chart(ui, records);
-                self.recording(ui, records.len());
+                ui.set_width(tokens::OVERLAY);
+                let height = conversation.height() - tokens::OVERLAY_TITLE;
+                ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
+                    let records = &*snapshot.conversation.records;
+                    if records.is_empty() {
+                        ui.weak("No turn was measured yet.");
+                    }
+                    waterfall_and_statistics(ui, snapshot);
+                    chart(ui, records);
+                    self.recording(ui, records.len());
+                });
             });
+        let title = context.read_response(area().with("__title_click"));
+        if let Some(shown) = shown
+            && (shown.response.dragged() || title.is_some_and(|title| title.dragged()))
+            && context.input(|input| input.pointer.delta() != Vec2::ZERO)
+        {
+            let corner = shown.response.rect.right_top().round();
+            self.latency_at = Some([corner.x as i32, corner.y as i32]);
+        }
         self.shows_latency = is_open;
     }
 
@@ -69,20 +121,30 @@ fn explanation(metric: Metric) -> String {
     format!("{}\nContains: {}\nLeaves out: {}", info.label, info.contains, info.excludes)
 }
 
+/// What stands above the columns, and what it means.
+const HEADS: [(&str, &str); 5] = [
+    ("ms", "All times are in milliseconds"),
+    ("last turn", "When each stage ran in the last turn, side by side"),
+    ("now", "The turn under way, or the last one; grey where it is of an earlier one"),
+    ("median", "Half of all turns took no longer"),
+    ("p95", "19 of 20 turns took no longer"),
+];
+
 /// A row a metric: the last turn's bar on a common scale, its time, then median and 95th percentile of all turns.
 fn waterfall_and_statistics(ui: &mut Ui, snapshot: &Snapshot) {
     let records = &*snapshot.conversation.records;
     let last = records.iter().rev().find(|record| !record.stages.is_empty());
     let bars = last.map(|record| waterfall(record)).unwrap_or_default();
     let scale = extent(&bars);
-    Grid::new("stages").num_columns(5).min_row_height(tokens::ROW).striped(true).show(ui, |ui| {
-        for head in ["ms", "last turn", "now", "median", "p95"] {
-            ui.weak(head);
+    let grid = Grid::new("stages").num_columns(HEADS.len()).striped(true);
+    grid.spacing(tokens::ROW_GAPS).min_row_height(tokens::ROW).show(ui, |ui| {
+        for (head, meaning) in HEADS {
+            ui.weak(head).on_hover_text(meaning);
         }
         ui.end_row();
         for metric in Metric::ALL {
             let stats = statistics(records, metric);
-            let reading = snapshot.conversation.reading(metric);
+            let reading = reading(&snapshot.conversation, metric);
             if stats.is_none() && reading == Reading::Unknown {
                 continue;
             }
@@ -129,7 +191,7 @@ fn chart(ui: &mut Ui, records: &[Arc<TurnRecord>]) {
         return;
     }
     ui.separator();
-    ui.weak(format!("Voice to voice of the last {LAST} turns, ms"));
+    ui.weak("Voice to voice, ms, by turn").on_hover_text("Amber: a first turn, cold. Grey: cancelled.");
     let theme = ui.theme();
     let colour = |record: &TurnRecord| match record {
         record if record.cancelled => palette(theme).deaf,
@@ -147,17 +209,41 @@ fn chart(ui: &mut Ui, records: &[Arc<TurnRecord>]) {
             } else {
                 ", cold"
             };
-            Bar::new(*place as f64, ms).fill(colour(record)).name(format!("Turn {place}: {ms:.0} ms{state}"))
+            Bar::new(*place as f64, ms)
+                .width(tokens::CHART_BAR)
+                .fill(colour(record))
+                .name(format!("Turn {place}: {ms:.0} ms{state}"))
         })
         .collect();
+    let (first, last) = slots(&turns);
+    let highest = turns.iter().filter_map(|(_, record)| record.voice_to_voice_ms).fold(1.0, f64::max);
+    let step = round_step(highest);
+    let marks = move |step: f64| {
+        move |input: egui_plot::GridInput| -> Vec<GridMark> {
+            let (from, to) = input.bounds;
+            let multiples = (from / step).ceil() as i64..=(to / step).floor() as i64;
+            multiples.map(|i| GridMark { value: i as f64 * step, step_size: step }).collect()
+        }
+    };
     let formatter = |bar: &Bar, _: &BarChart| bar.name.clone();
     Plot::new("turns")
         .height(tokens::CHART)
+        .include_x(first - 0.5)
+        .include_x(last + 0.5)
         .include_y(0.0)
+        .include_y((highest / step).ceil() * step)
+        .x_grid_spacer(marks(5.0))
+        .y_grid_spacer(marks(step))
+        .x_axis_formatter(
+            |mark, _| if mark.value > 0.0 { format!("{:.0}", mark.value) } else { String::new() },
+        )
+        .y_axis_formatter(|mark, _| format!("{:.0}", mark.value))
         .allow_drag(false)
         .allow_zoom(false)
         .allow_scroll(false)
+        .allow_boxed_zoom(false)
         .show_x(false)
+        .show_y(false)
         .show(ui, |plot| {
             plot.bar_chart(BarChart::new("voice to voice", bars).element_formatter(Box::new(formatter)))
         });
