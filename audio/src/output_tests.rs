@@ -43,7 +43,7 @@ impl Device {
                 }
             }
             let done = sound.is_empty() && self.feeder.finish(turn).unwrap();
-            let queued = self.callback.consumer.occupied_len();
+            let queued = self.callback.queued_samples();
             if done && queued == 0 {
                 return got;
             }
