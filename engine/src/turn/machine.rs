@@ -31,6 +31,7 @@ use super::endpoint::{EndpointConfig, SpeechEvent};
 use super::message::{Effect, Event, Exchange, Outcome, Stage, TurnNumber};
 use super::reply::Reply;
 use super::unfinished::{Completeness, asks_for_silence, completeness};
+use super::utterance::{Piece, Utterance};
 
 /// What the user is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,54 +43,6 @@ enum Ear {
     Speaking,
     /// Quiet since there; the turn may be over.
     Pausing(Samples),
-}
-
-/// A piece of the user's turn that is recognised on its own (or was typed).
-#[derive(Debug, Clone, PartialEq)]
-struct Piece {
-    turn: TurnNumber,
-    text: Option<Arc<str>>,
-}
-
-/// What the user said and nobody has answered audibly.
-#[derive(Debug, Clone, PartialEq)]
-struct Utterance {
-    /// Pieces that will not change.
-    closed: Vec<Piece>,
-    /// Start of the piece that may still grow.
-    from: Option<Samples>,
-    /// The growing piece as far as it was recognised; gone when speech goes on.
-    attempt: Option<Piece>,
-    /// The user has finished.
-    ended: bool,
-    /// It broke into a reply.
-    interrupts: bool,
-}
-
-impl Utterance {
-    fn new(from: Option<Samples>) -> Self {
-        Self { closed: Vec::new(), from, attempt: None, ended: false, interrupts: false }
-    }
-
-    /// The newest piece's number, which is that of the attempt.
-    fn turn(&self) -> Option<TurnNumber> {
-        self.pieces().next_back().map(|piece| piece.turn)
-    }
-
-    fn pieces(&self) -> impl DoubleEndedIterator<Item = &Piece> {
-        self.closed.iter().chain(&self.attempt)
-    }
-
-    /// All words, once every piece is recognised.
-    fn text(&self) -> Option<Arc<str>> {
-        if self.from.is_some() && self.attempt.is_none() {
-            return None;
-        }
-        let texts: Option<Vec<&str>> =
-            self.pieces().map(|piece| piece.text.as_deref().map(str::trim)).collect();
-        let texts: Vec<&str> = texts?.into_iter().filter(|text| !text.is_empty()).collect();
-        Some(texts.join(" ").into())
-    }
 }
 
 /// What a display shows.

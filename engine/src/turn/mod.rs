@@ -24,6 +24,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 pub mod unfinished;
+mod utterance;
 
 pub use config::{Processors, Speculation, TurnConfig};
 pub use samples::{LISTEN_RATE_HZ, Samples};
