@@ -518,6 +518,13 @@ fn push_to_talk_follows_button_and_space_bar() {
     harness.drag_at(button);
     harness.run_steps(4);
     assert_eq!(harness.state().requests, told[..1]);
+    // What the press brings about, and a hand that is not still, do not let it go.
+    harness.state_mut().conversation.microphone = MicrophoneState::Open;
+    harness.state_mut().conversation.activity = Activity::Listening;
+    harness.run_steps(2);
+    harness.hover_at(button + Vec2::new(300.0, -40.0));
+    harness.run_steps(100);
+    assert_eq!(harness.state().requests, told[..1]);
     harness.drop_at(button);
     harness.run_steps(2);
     assert_eq!(harness.state().requests, told);

@@ -66,6 +66,8 @@ pub(super) struct View {
     /// What was clicked or pressed in this frame.
     pub(super) actions: Vec<Action>,
     talk_key: bool,
+    /// The button of push to talk was pressed, and the pointer is still down.
+    talk_button: bool,
     pub(super) requests: Vec<Request>,
 }
 
@@ -205,10 +207,15 @@ impl View {
                 let talk = ui
                     .button("Hold to talk")
                     .on_hover_text("You are heard while you hold this button, or the space bar");
+                // Once it is down, it is up when the pointer is, wherever that has gone meanwhile.
+                let is_down = ui.input(|input| input.pointer.any_down());
+                self.talk_button = is_down && (self.talk_button || talk.is_pointer_button_down_on());
                 // The space bar talks where no text is typed.
-                let pointer = talk.is_pointer_button_down_on();
                 let space = ui.input(|input| input.key_down(egui::Key::Space));
-                self.talk(pointer || space && ui.memory(|m| m.focused().is_none_or(|id| id == talk.id)));
+                let space = space && ui.memory(|m| m.focused().is_none_or(|id| id == talk.id));
+                self.talk(self.talk_button || space);
+            } else {
+                self.talk(false);
             }
             let is_busy = matches!(snapshot.conversation.activity, Activity::Thinking | Activity::Speaking);
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
