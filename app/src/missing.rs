@@ -9,7 +9,7 @@ use std::thread::Builder;
 
 use anyhow::{Context, Result};
 use repartee_models::{
-    CancelToken, Error, Event, HubPolicy, Model, ModelState, Registry, Role, Source, Store,
+    CancelToken, Error, Event, Format, HubPolicy, Model, ModelState, Registry, Role, Source, Store,
 };
 
 use crate::commands::models::{Told, fetch_each, megabytes, size_of};
@@ -43,7 +43,7 @@ pub(crate) fn missing(store: &Store, settings: &Settings) -> Vec<Missing> {
     absent
         .map(|model| Missing {
             name: model.name.clone(),
-            what: purpose(model.role),
+            what: purpose(model),
             size: size_of(model),
             size_bytes: model.size_bytes(),
             from: origin(model),
@@ -52,11 +52,12 @@ pub(crate) fn missing(store: &Store, settings: &Settings) -> Vec<Missing> {
         .collect()
 }
 
-fn purpose(role: Role) -> &'static str {
-    match role {
+fn purpose(model: &Model) -> &'static str {
+    match model.role {
         Role::Vad => "hears when you speak",
         Role::Stt => "understands your words",
         Role::Llm => "writes the answers",
+        Role::Tts if model.format == Format::Voice => "who speaks",
         Role::Tts => "speaks them",
         Role::Lexicon => "knows how words sound",
         Role::Speech => "recorded speech",

@@ -252,6 +252,7 @@ fn wrong_paths_and_models_say_what_to_do() {
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
     assert!(said.contains("models fetch kokoro-82m kokoro-voices misaki-en"), "{said}");
+    assert!(succeeds(&["talk", "--help"]).contains("Lines from a\npipe are questions"));
     // All of a conversation's at once.
     let out = Command::new(env!("CARGO_BIN_EXE_repartee"))
         .arg("talk")

@@ -97,7 +97,9 @@ pub(crate) fn run(mut settings: Settings, args: &LiveArgs, report: Option<&Path>
             }
         }
         let answered = snapshot.conversation.records.iter().filter(|record| !record.cancelled).count();
-        let has_all = !has_microphone && questions.are_answered();
+        let is_deaf = !has_microphone
+            || questions.were_asked() && snapshot.conversation.microphone == MicrophoneState::Missing;
+        let has_all = is_deaf && questions.are_answered();
         if has_all || args.turns.is_some_and(|turns| answered >= turns) {
             break;
         }

@@ -29,6 +29,7 @@ pub(super) struct Questions {
     waiting: VecDeque<String>,
     /// How far the conversation was when the one that is being answered was asked.
     asked_at: Option<Mark>,
+    were_asked: bool,
     has_ended: bool,
 }
 
@@ -65,6 +66,11 @@ impl Questions {
         self.has_ended = true;
     }
 
+    /// Whether there was any.
+    pub(super) fn were_asked(&self) -> bool {
+        self.were_asked
+    }
+
     /// Whether no more will come, and all are answered.
     pub(super) fn are_answered(&self) -> bool {
         self.has_ended && self.waiting.is_empty() && self.asked_at.is_none()
@@ -80,7 +86,7 @@ impl Questions {
             return None;
         }
         let question = self.waiting.pop_front()?;
-        self.asked_at = Some(now);
+        (self.asked_at, self.were_asked) = (Some(now), true);
         Some(question)
     }
 }
@@ -123,6 +129,7 @@ mod tests {
             Arc::new(Entry { turn, user: "a".into(), reply, is_interrupted: false })
         };
         assert_eq!(questions.next(&conversation), None);
+        assert!(!questions.were_asked());
         for question in ["a", "", "b", "c"] {
             questions.add(question.into());
         }
@@ -144,7 +151,7 @@ mod tests {
         assert_eq!(questions.next(&conversation), None);
         conversation.activity = Activity::Idle;
         assert_eq!(questions.next(&conversation).as_deref(), Some("c"));
-        assert!(!questions.are_answered());
+        assert!(questions.were_asked() && !questions.are_answered());
         conversation.entries = Arc::new(vec![entry(1), entry(9)]);
         assert_eq!(questions.next(&conversation), None);
         assert!(questions.are_answered());

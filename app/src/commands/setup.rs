@@ -73,6 +73,8 @@ pub(crate) fn gpu_problem() -> Option<String> {
 fn gpu_problem_of(error: &WgpuError) -> String {
     match error {
         WgpuError::NoAdapter { software: Some(name) } => {
+            // Its version is of no interest here.
+            let name = name.split(" (").next().unwrap_or(name);
             format!("only a software renderer was found ({name}); the CPU is faster")
         }
         error => error.to_string(),
@@ -286,7 +288,7 @@ mod tests {
 
     #[test]
     fn software_is_no_gpu() {
-        let software = WgpuError::NoAdapter { software: Some("llvmpipe".into()) };
+        let software = WgpuError::NoAdapter { software: Some("llvmpipe (LLVM 15.0.6, 256 bits)".into()) };
         assert_eq!(
             gpu_problem_of(&software),
             "only a software renderer was found (llvmpipe); the CPU is faster"

@@ -32,11 +32,8 @@ use crate::printing::out;
 use crate::usage::{WrongUsage, within};
 
 /// Talks with you: listens to the microphone and answers aloud. With `--input`, answers recorded questions instead.
-///
-/// Typed lines are answered too. Lines from a pipe are questions, each asked when the one before is answered;
-/// without a microphone (`--microphone off`), it ends behind the last: `echo Hello | repartee talk --microphone off`
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = TYPED_HELP)]
 pub(crate) struct TalkArgs {
     /// A recorded question; give the option again for the next turn. Several files are one conversation.
     #[arg(long, value_name = "WAV")]
@@ -86,6 +83,12 @@ pub(crate) struct TalkArgs {
     #[arg(long, default_value_t = 200, value_parser = within(1..=100_000_usize))]
     max_tokens: usize,
 }
+
+const TYPED_HELP: &str = "\
+Without --input it talks with you. Lines that you type are answered too; an empty one stops the reply. Lines from a
+pipe are questions, each asked when the one before is answered; where no microphone is in use, it ends behind the last:
+
+  printf 'Hello.\\nWhat is two and two?\\n' | repartee talk --microphone off";
 
 /// What only a live conversation has.
 #[derive(Debug, Args)]

@@ -23,6 +23,8 @@ impl View {
         let before = settings.clone();
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             ui.add_space(GAP);
+            // The scroll bar stands beside, not upon.
+            ui.set_max_width(ui.available_width() - WIDE_GAP);
             self.sound(ui, &mut settings);
             self.models(ui, snapshot, &mut settings);
             self.voice(ui, snapshot, &mut settings);

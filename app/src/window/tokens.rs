@@ -50,7 +50,7 @@ pub(super) const OVERLAY_GAP: f32 = 12.0;
 /// Height of the overlay's title, with its margins.
 pub(super) const OVERLAY_TITLE: f32 = 60.0;
 /// Width of what is said before there is a conversation.
-pub(super) const PAGE: f32 = 640.0;
+pub(super) const PAGE: f32 = 780.0;
 
 /// The colours of a theme.
 #[derive(Clone, Copy, Debug)]

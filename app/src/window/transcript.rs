@@ -102,6 +102,7 @@ fn welcome(ui: &mut Ui, snapshot: &Snapshot) {
             Status::Loading => "Getting ready. You can speak already.",
             Status::Listening | Status::Hearing => "Say something.",
             Status::KeyUp => "Hold the button and say something.",
+            Status::NoMicrophone => "Type something below.",
             _ => "Type below, or let me hear you.",
         };
         ui.heading(line);
