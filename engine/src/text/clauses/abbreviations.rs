@@ -31,7 +31,8 @@ pub(super) fn classify(word: &str) -> Option<Abbreviation> {
         Some(Inner)
     } else if is(&["dr", "st", "ste", "pl", "ct"]) && word.starts_with(char::is_uppercase) {
         Some(TitleOrStreet)
-    } else if is(BEFORE_NUMBER) {
+    } else if is(BEFORE_NUMBER) && (word.len() > 1 || word == lower) {
+        // "p. 12", but "J. P. Hall"
         Some(BeforeNumber)
     } else if is(&["etc", "et al", "al"]) {
         Some(EndsAtCapital)
@@ -56,7 +57,8 @@ const INNER: &[&str] = &[
 
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "eqs", "vol", "vols", "ch", "chap", "sec", "p", "pp", "pg",
-    "art", "para", "pop", "b", "d", "bldg", "hwy", "rte", "ver", "c", "ext", "ex", "apt", "rm",
+    "art", "para", "pop", "b", "d", "bldg", "hwy", "rte", "ver", "c", "ext", "ex", "apt", "rm", "avail",
+    "elev", "addr", "n",
 ];
 
 const CALENDAR: &[&str] = &[
@@ -68,7 +70,7 @@ const MAY_END: &[&str] = &[
     "jr", "sr", "esq", "inc", "ltd", "co", "corp", "llc", "plc", "bros", "dept", "univ", "assn", "govt",
     "intl", "ave", "blvd", "rd", "ln", "pkwy", "sq", "ft", "in", "yd", "lb", "lbs", "oz", "hr", "hrs", "min",
     "mins", "sec", "secs", "max", "avg", "ph.d", "phd", "b.c", "a.d", "b.c.e", "c.e", "d.c", "u.s", "u.k",
-    "u.n", "e.u", "u.s.a", "r.i.p", "p.s", "a.k.a", "misc", "temp", "gal", "tbsp", "tsp", "mi",
+    "u.n", "e.u", "u.s.a", "r.i.p", "p.s", "a.k.a", "misc", "temp", "gal", "tbsp", "tsp", "mi", "doz",
 ];
 // "in." and "sec." and "co." end sentences as words do; the next word decides.
 
@@ -79,6 +81,22 @@ pub(super) fn is_measure(word: &str) -> bool {
         "ft", "yd", "mi", "lb", "lbs", "hr", "hrs", "min", "mins", "gal", "tbsp",
     ];
     MEASURES.contains(&word.to_lowercase().as_str())
+}
+
+/// Whether an abbreviation tells what the number behind it is: "max. 1,200 mg".
+pub(super) fn precedes_number(word: &str) -> bool {
+    matches!(word.to_lowercase().as_str(), "max" | "avg" | "temp" | "dept")
+}
+
+/// Whether a word is a shortened book of which chapters are cited: "1 Cor. 13:4". Many are names as well.
+pub(super) fn is_book(word: &str) -> bool {
+    #[rustfmt::skip]
+    const BOOKS: &[&str] = &[
+        "Chron", "Col", "Cor", "Dan", "Deut", "Eccl", "Eph", "Ex", "Exod", "Ezek", "Gal", "Gen", "Heb", "Hos", "Isa", "Jas", "Jer",
+        "Jn", "Josh", "Judg", "Lev", "Lk", "Mal", "Matt", "Mk", "Mt", "Neh", "Pet", "Phil", "Prov", "Ps", "Rev", "Rom", "Sam",
+        "Thess", "Tim", "Zech",
+    ];
+    BOOKS.contains(&word)
 }
 
 /// Words that start sentences and are hardly ever part of a name.

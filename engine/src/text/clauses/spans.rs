@@ -27,14 +27,15 @@ pub(super) enum Span {
     Target {
         from: usize,
     },
-    /// `$x + y`; `paren`: `\(x + y`. A price has a digit behind the sign.
+    /// `$x + y`, `\(x + y`, `\[x + y`, up to `close`. A price has a digit behind the sign.
     Formula {
         from: usize,
-        paren: bool,
+        close: char,
     },
     /// After `\` in `\(x + y`.
     Escape {
         from: usize,
+        close: char,
     },
     /// After the escape character.
     Control,
@@ -82,16 +83,17 @@ impl Span {
             (Span::Closed { .. }, _) => open,
             (Span::Target { .. }, ')') => Span::None,
             (Span::Target { .. }, _) => self,
-            (Span::Sign { from, paren: true }, '(') => Span::Formula { from, paren: true },
+            (Span::Sign { from, paren: true }, '(') => Span::Formula { from, close: ')' },
+            (Span::Sign { from, paren: true }, '[') => Span::Formula { from, close: ']' },
             (Span::Sign { from, paren: false }, c) if c.is_alphabetic() || c == '\\' => {
-                Span::Formula { from, paren: false }
+                Span::Formula { from, close: '$' }
             }
             (Span::Sign { .. }, _) => open,
-            (Span::Formula { paren: false, .. }, '$') => Span::None,
-            (Span::Formula { from, paren: true }, '\\') => Span::Escape { from },
+            (Span::Formula { close: '$', .. }, '$') => Span::None,
+            (Span::Formula { from, close: close @ (')' | ']') }, '\\') => Span::Escape { from, close },
             (Span::Formula { .. }, _) => self,
-            (Span::Escape { .. }, ')') => Span::None,
-            (Span::Escape { from }, _) => Span::Formula { from, paren: true },
+            (Span::Escape { close, .. }, c) if c == close => Span::None,
+            (Span::Escape { from, close }, _) => Span::Formula { from, close },
         }
     }
 
@@ -102,7 +104,7 @@ impl Span {
         | Span::Bracket { from }
         | Span::Closed { from }
         | Span::Target { from }
-        | Span::Escape { from }
+        | Span::Escape { from, .. }
         | Span::Formula { from, .. }
         | Span::Sign { from, .. } = self
         {
@@ -118,7 +120,7 @@ impl Span {
             | Span::Bracket { from }
             | Span::Closed { from }
             | Span::Target { from }
-            | Span::Escape { from }
+            | Span::Escape { from, .. }
             | Span::Formula { from, .. }
             | Span::Sign { from, .. } => Some(from),
         }

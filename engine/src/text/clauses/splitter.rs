@@ -54,9 +54,11 @@ enum Block {
         spoken: bool,
         fresh: bool,
     },
-    /// `close` ends it; `last` is the character before.
+    /// `close` ends it, of which `matched` bytes were seen; `last` is the character before.
     Math {
-        close: [char; 2],
+        close: &'static str,
+        kind: ClauseKind,
+        matched: usize,
         last: char,
         spoken: bool,
     },
@@ -131,7 +133,7 @@ impl ClauseSplitter {
             },
             Block::Fence { .. } => ClauseKind::Code,
             Block::Table { .. } => ClauseKind::Table,
-            Block::Math { .. } => ClauseKind::Math,
+            Block::Math { kind, .. } => kind,
         };
         let complete = self.candidate.as_ref().is_some_and(|c| c.stop != Stop::Emoji);
         let end = if complete { ClauseEnd::Sentence } else { ClauseEnd::Phrase };
@@ -178,8 +180,8 @@ impl ClauseSplitter {
             if matches!(self.opener, Opener::Fence | Opener::Bar | Opener::Math) {
                 self.cut_before_line(out);
                 if self.opener == Opener::Math {
-                    let close = if c == '$' { ['$', '$'] } else { ['\\', ']'] };
-                    self.block = Block::Math { close, last: '\0', spoken: false };
+                    let (close, kind) = lines::closing(&self.pending[self.line_start..]);
+                    self.block = Block::Math { close, kind, matched: 0, last: '\0', spoken: false };
                 }
             }
         }
@@ -264,17 +266,23 @@ impl ClauseSplitter {
     }
 
     fn in_math(&mut self, c: char, out: &mut Vec<Clause>) {
-        let Block::Math { close, last, spoken } = self.block else { return };
+        let Block::Math { close, kind, matched, last, spoken } = self.block else { return };
         if spoken {
             self.skip(c);
         } else {
             self.pending.push(c);
         }
-        let opening = !spoken && self.pending.len() <= 3;
-        let blank = c == '\n' && last == '\n';
-        if [last, c] == close && !opening || blank {
+        let blank = kind == ClauseKind::Math && c == '\n' && last == '\n';
+        // The closing marks start with a character that they have once, or twice in a row.
+        let first = close.chars().next() == Some(c);
+        let matched = match close.as_bytes().get(matched) {
+            Some(next) if char::from(*next) == c => matched + 1,
+            _ if matches!(c, ' ' | '\r') => matched,
+            _ => usize::from(first),
+        };
+        if matched == close.len() || blank {
             // Without its closing mark it was something else ("$$$ is a price class").
-            let kind = if blank { ClauseKind::Text } else { ClauseKind::Math };
+            let kind = if blank && close.len() == 2 { ClauseKind::Text } else { kind };
             self.cut(self.pending.len(), kind, ClauseEnd::Sentence, out);
             self.leave_block();
             if !blank {
@@ -286,10 +294,22 @@ impl ClauseSplitter {
         }
         // White space and carriage returns do not hide a blank line.
         let last = if c == ' ' || c == '\r' { last } else { c };
-        self.block = Block::Math { close, last, spoken };
+        self.block = Block::Math { close, kind, matched, last, spoken };
         if self.pending.len() >= MAX_MATH {
-            self.speak_block(ClauseKind::Math, out);
+            self.speak_block(kind, out);
         }
+    }
+
+    /// An environment that opens within a line: what stands before it is a clause, and the rest its block.
+    fn open_environment(&mut self, out: &mut Vec<Clause>) {
+        let Some(((_, close, kind), len)) = lines::environment(&self.pending) else { return };
+        let start = self.pending.len() - len;
+        if start > 0 {
+            self.cut(start, ClauseKind::Text, ClauseEnd::Phrase, out);
+        }
+        self.candidate = None;
+        self.span = Span::None;
+        self.block = Block::Math { close, kind, matched: 0, last: '\0', spoken: false };
     }
 
     fn scan_pending(&mut self, out: &mut Vec<Clause>) {
@@ -322,6 +342,12 @@ impl ClauseSplitter {
                         self.words = count_words(&self.pending[..i]);
                     }
                 }
+            }
+        }
+        if c == '}' && i + 1 == self.pending.len() && self.span == Span::None {
+            self.open_environment(out);
+            if self.block != Block::Prose {
+                return;
             }
         }
         self.span.track(c, i);

@@ -1,6 +1,8 @@
 //! Where sentences stop: a candidate opens at a terminator and is decided by what follows.
 
-use super::abbreviations::{Abbreviation, classify, follows_time, is_measure, starts_sentences};
+use super::abbreviations::{
+    Abbreviation, classify, follows_time, is_book, is_measure, precedes_number, starts_sentences,
+};
 use super::lines;
 
 /// What opened a candidate.
@@ -177,7 +179,7 @@ impl Candidate {
                 Verdict::No
             }
             Stop::Strong => yes_if(!(lower && self.quoted && self.gap == Gap::Space)),
-            Stop::Ellipsis => yes_if(!lower || self.gap >= Gap::Line),
+            Stop::Ellipsis => yes_if(!lower && first != '=' || self.gap >= Gap::Line),
             Stop::Dot => self.decide_dot(first, before, complete),
         }
     }
@@ -185,13 +187,23 @@ impl Candidate {
     fn decide_dot(&self, first: char, before: &[char], complete: bool) -> Verdict {
         let yes_if = |yes: bool| if yes { Verdict::Yes } else { Verdict::No };
         // "10 a.m. - 4 p.m." and "Sat. & Sun." go on as before a small letter.
-        let lower = first.is_lowercase() || "-–—&+=/".contains(first);
+        let lower = first.is_lowercase() || "-–—&+=/§≈×→<>≤≥".contains(first);
         let starter = |complete: bool| match complete {
             true => yes_if(starts_sentences(&self.next)),
             false => Verdict::Wait,
         };
         let (token, start) = last_token(before);
         if is_label(&token) && self.at_start(before, start) {
+            return Verdict::No;
+        }
+        if first.is_numeric() && self.gap == Gap::Space && is_book(&token) {
+            return Verdict::No;
+        }
+        // "1. e4 e5 2. Nf3"
+        if token.len() <= 3
+            && token.bytes().all(|b| b.is_ascii_digit())
+            && is_move(&previous_word(before, start))
+        {
             return Verdict::No;
         }
         match classify(&token) {
@@ -235,11 +247,25 @@ impl Candidate {
             {
                 return yes_if(!previous_word(before, start).ends_with(char::is_numeric));
             }
+            Some(Abbreviation::MayEnd) if first.is_numeric() && precedes_number(&token) => {
+                return Verdict::No;
+            }
             Some(Abbreviation::MayEnd) => return yes_if(!lower && !first.is_alphabetic()),
             None => {}
         }
+        // "(of which sat. 5 g)": a bracket that is open holds on to its number. "42 W. 5th St."
+        let open = |c: char| before.iter().filter(|b| **b == c).count();
+        let street = matches!(token.as_str(), "N" | "S" | "E" | "W")
+            && previous_word(before, start).ends_with(char::is_numeric);
+        if first.is_numeric() && self.gap == Gap::Space && (street || open('(') > open(')'))
+            || "+=&".contains(first)
+        {
+            return Verdict::No;
+        }
         if is_initials(&token) && token != "I" {
-            return if first.is_uppercase() { starter(complete) } else { yes_if(!lower) };
+            // "H.R. 3684", but "vitamin C. 5 grams"
+            let numbered = first.is_numeric() && token.contains('.') && self.gap == Gap::Space;
+            return if first.is_uppercase() { starter(complete) } else { yes_if(!lower && !numbered) };
         }
         if first.is_lowercase() && self.gap == Gap::Space {
             // A sentence does not start small, unless this writer's sentences do.
@@ -279,7 +305,19 @@ fn is_label(token: &str) -> bool {
     !token.is_empty()
         && (digits
             || lines::roman(token).is_some()
+            || token.len() > 1
+                && token.bytes().all(|b| b.is_ascii_lowercase())
+                && lines::roman(&token.to_uppercase()).is_some()
             || token.len() == 1 && token.as_bytes()[0].is_ascii_alphabetic() && token != "I")
+}
+
+/// `e5`, `Nf3`, `exd5`, `O-O`: a move of chess.
+fn is_move(word: &str) -> bool {
+    let word = word.trim_end_matches(['+', '#', '!', '?']);
+    let file = |c: char| ('a'..='h').contains(&c);
+    let Some(head) = word.strip_suffix(|c| ('1'..='8').contains(&c)) else { return word == "O-O" };
+    let squares = head.trim_start_matches(['K', 'Q', 'R', 'B', 'N']);
+    squares.ends_with(file) && squares.len() <= 3 && squares.chars().all(|c| file(c) || c == 'x')
 }
 
 /// `J`, `U.S` or `J.R.R`: single letters joined by full stops.

@@ -40,6 +40,17 @@ fn abbreviations_and_numbers_do_not_end_sentences() {
         ],
     );
     check("See fig. 3 and No. 5. No. I won't.", &["See fig. 3 and No. 5.", "No.", "I won't."]);
+    check("Read 1 Cor. 13:4 and Matt. 5:3. Yes.", &["Read 1 Cor. 13:4 and Matt. 5:3.", "Yes."]);
+    check("We met J. C. Penney and George P. Bush.", &["We met J. C. Penney and George P. Bush."]);
+    check("Fat (of which sat. 5.1 g) is bad.", &["Fat (of which sat. 5.1 g) is bad."]);
+    check(
+        "It is at 42 W. 5th St. and 1200 N. Main St. now.",
+        &["It is at 42 W. 5th St. and 1200 N. Main St. now."],
+    );
+    check("Ask Matt. He knows.", &["Ask Matt.", "He knows."]);
+    check("It goes 1. e4 e5 2. Nf3. Fine.", &["It goes 1. e4 e5 2. Nf3.", "Fine."]);
+    check("Take max. 1,200 mg of it.", &["Take max. 1,200 mg of it."]);
+    check("See 18 U.S.C. § 1030 and H.R. 3684.", &["See 18 U.S.C. § 1030 and H.R. 3684."]);
     check("Mr. and Mrs. Smith vs. Prof. Jones.", &["Mr. and Mrs. Smith vs. Prof. Jones."]);
     check("It grew 3.5 percent, i.e. a lot.", &["It grew 3.5 percent, i.e. a lot."]);
     check(
@@ -243,6 +254,23 @@ fn blocks_become_one_clause_each() {
     use ClauseKind::*;
     let kinds: Vec<ClauseKind> = split(text).iter().map(|c| c.kind).collect();
     assert_eq!(kinds, [Text, Code, Text, Table, Text, Math, Text]);
+    check(
+        "See\n\\begin{align*}\na &= b. C \\\\\nd &= e\n\\end{align*}\nThen. And \\begin{equation} x = 1 \\end{equation} holds.",
+        &[
+            "See",
+            "\\begin{align*}\na &= b. C \\\\\nd &= e\n\\end{align*}",
+            "Then.",
+            "And",
+            "\\begin{equation} x = 1 \\end{equation}",
+            "holds.",
+        ],
+    );
+    check(
+        "\\begin{itemize}\n\\item One\n\\end{itemize}\nSo.",
+        &["\\begin{itemize}", "\\item One", "\\end{itemize}", "So."],
+    );
+    check("We get \\[ a = b. C = d \\] here. Then", &["We get \\[ a = b. C = d \\] here.", "Then"]);
+    check("\\begin{align}\na = b\n\nIt goes on. Yes", &["\\begin{align}\na = b", "It goes on.", "Yes"]);
     check("```\n{\nlet x = 1;\n}\n```\nok", &["let x = 1;", "ok"]);
     check("```\n```\nok", &["ok"]);
     check("Use `a. B` and [a. B](c. D). Then", &["Use `a. B` and [a. B](c. D).", "Then"]);
@@ -316,6 +344,10 @@ fn replies() -> impl Strategy<Value = String> {
         "$$",
         "\\[",
         "\\]",
+        "\\(",
+        "\\begin{align}",
+        "\\end{align}",
+        "}",
         "*",
         "**",
         "_",
