@@ -92,9 +92,18 @@ pub(super) fn second_meaning(view: View, accent: Accent) -> Option<String> {
                     "exposure",
                     "contaminated",
                     "acid",
+                    "drinking",
+                    "plumbing",
+                    "soil",
+                    "trace",
+                    "level",
                 ],
-            );
+            ) && !view.left_is(&["the"]);
+            // "exposure to lead"
+            let exposed = view.left_is(&["to"])
+                && view.back().is_some_and(|v| v.left_is(&["exposure", "exposed", "contribute"]));
             (metal && verb.best() != Tag::Verb
+                || exposed
                 || view.left_is(&["contain", "contains", "contained", "molten", "leaded"]))
             .then(|| extra(word, Tag::Other, accent))
             .flatten()
@@ -158,8 +167,20 @@ pub(super) fn second_meaning(view: View, accent: Accent) -> Option<String> {
                     "trousers",
                     "sleeve",
                     "curtain",
+                    "acl",
+                    "mcl",
+                    "knee",
+                    "shoulder",
+                    "labrum",
+                    "hamstring",
+                    "calf",
                 ],
             );
+            // "Tear along the line."
+            let rip = rip
+                || word == "tear"
+                    && view.word().before >= Break::Clause
+                    && view.right_is(&["along", "off", "into", "here"]);
             rip.then(|| extra(word, Tag::Other, accent)).flatten()
         }
         "deserts" => view.left_is(&["just"]).then(|| extra(word, Tag::Other, accent)).flatten(),
@@ -197,6 +218,13 @@ pub(super) fn second_meaning(view: View, accent: Accent) -> Option<String> {
             s.verb += 0.8;
             (s.best() == Tag::Noun).then(|| extra(word, Tag::Noun, accent)).flatten()
         }
+        "résumé" | "résumés" | "resumé" | "resumés" => {
+            extra(if word.ends_with('s') { "resumes" } else { "resume" }, Tag::Noun, accent)
+        }
+        // The city in France.
+        "nice" => (view.word().text == "Nice"
+            && view.left_is(&["in", "to", "from", "near", "of", "visit", "at"]))
+        .then(|| if accent == Accent::American { "nˈis" } else { "nˈiːs" }.to_owned()),
         "protest" | "protests" | "export" | "exports" | "impact" | "impacts" => {
             let mut s = scores(view);
             s.noun += 0.5;
@@ -254,6 +282,11 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
             if view.right_is(&["at", "early", "soon", "for", "on"]) && !left_be {
                 add(0.0, 2.0, 0.0);
             }
+            // "Keep it close at hand."
+            let kept = ["keep", "keeps", "keeping", "kept", "hold", "holds", "held", "bring", "pull"];
+            if view.back().is_some_and(|v| v.left_is(&kept)) {
+                add(-1.0, -3.0, 3.0);
+            }
             if view.left_is(&[
                 "so", "too", "very", "how", "as", "really", "pretty", "up", "come", "came", "get", "got",
                 "stay", "this", "that",
@@ -297,8 +330,18 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
                 "shown",
                 "aired",
                 "now",
+                "streams",
+                "airs",
+                "airing",
+                "broadcasts",
+                "plays",
+                "sings",
+                "runs",
             ]) {
                 add(0.0, -3.0, 3.0);
+            }
+            if is_seen(view) {
+                add(0.0, -4.0, 4.0);
             }
             if view.left_is(&["long", "who", "people", "and", "where", "we", "they", "i", "you"]) {
                 add(0.0, 1.5, 0.0);
@@ -346,8 +389,31 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
             if view.left().is_some_and(|w| w.is_any(Classes::DEGREE) && !w.is_any(Classes::DETERMINER)) {
                 add(0.0, 0.0, 3.0);
             }
+            // "The differences are minute."
+            let said_of = view.left_is(&["are", "is", "were", "was"]) && view.right().is_none();
+            if said_of && word.lower == "minute" {
+                add(0.0, 0.0, 4.0);
+            }
         }
         "use" | "uses" => {
+            // "Use two cups": a command, but "Use of force".
+            let begins = view.word().before >= Break::Clause && word.lower == "use";
+            if begins
+                && view
+                    .right()
+                    .is_some_and(|w| !w.is_any(Classes::BE | Classes::PREPOSITION | Classes::MODAL))
+            {
+                add(-1.0, 2.5, 0.0);
+            }
+            // "the intended use"
+            let described = view.left().is_some_and(|w| w.lower.ends_with("ed"));
+            if described && view.back().and_then(|v| v.left()).is_some_and(|w| w.is_any(Classes::DETERMINER))
+            {
+                add(2.5, 0.0, 0.0);
+            }
+            if view.left_is(&["each", "every", "one", "first", "single", "next", "another"]) {
+                add(2.0, -2.0, 0.0);
+            }
             if view.left_is(&[
                 "no", "any", "of", "in", "into", "make", "makes", "made", "making", "for", "the", "what's",
                 "some",
@@ -389,6 +455,16 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
         }
         "invalid" => add(-2.0, 0.0, 1.5),
         "perfect" => add(-0.5, -0.8, 1.5),
+        "alternate"
+            if view.word().before >= Break::Clause && view.right_is(&["between", "with", "sides"]) =>
+        {
+            add(-1.0, 4.0, 0.0);
+        }
+        "advocate"
+            if view.right_is(&["for"]) && view.left_is(&["some", "many", "few", "they", "we", "others"]) =>
+        {
+            add(-2.0, 4.0, 0.0);
+        }
         "separate" | "appropriate" | "elaborate" | "deliberate" | "moderate" | "approximate" | "intimate"
         | "alternate" | "articulate" | "legitimate" | "compact" | "animate" | "absent" | "frequent" => {
             add(-0.8, 0.0, 0.6);
@@ -460,6 +536,7 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
             }
         }
         "tear" | "tears" => {
+            add(0.5, 0.0, 0.0);
             if view
                 .right_is(&["up", "apart", "down", "off", "out", "it", "them", "open", "easily", "through"])
                 && !view.left_is(&["the", "a", "in"])
@@ -487,6 +564,35 @@ pub(super) fn adjust(view: View, s: &mut Scores) {
         "read" => add(0.0, 1.0, 0.0),
         _ => {}
     }
+}
+
+/// Whether what is said to be "live" is watched, heard or shown: "watched it live", "catch the show live".
+fn is_seen(view: View) -> bool {
+    const REACH: usize = 5;
+    #[rustfmt::skip]
+    const SHOWN: &[&str] = &[
+        "broadcast", "catch", "caught", "film", "filmed", "follow", "followed", "following", "hear", "heard", "perform", "performed",
+        "performing", "play", "played", "playing", "record", "recorded", "saw", "see", "seeing", "seen", "show", "sing", "sang",
+        "stream", "streamed", "streaming", "watch", "watched", "watches", "watching",
+    ];
+    let object = view.left().is_some_and(|w| {
+        w.is_any(Classes::OBJECT) && w.lower != "you" || w.classes.is_open() && !w.is_any(Classes::SUBJECT)
+    });
+    let mut back = view.back();
+    for _ in 0..REACH {
+        let Some(at) = back.filter(|_| object) else { return false };
+        let word = at.word();
+        if SHOWN.contains(&word.lower.as_str()) {
+            return true;
+        }
+        if word.is_any(
+            Classes::RELATIVE | Classes::QUESTION | Classes::MODAL | Classes::TO | Classes::CONJUNCTION,
+        ) {
+            return false;
+        }
+        back = at.back();
+    }
+    false
 }
 
 impl Word {

@@ -278,6 +278,9 @@ fn left_evidence(view: View, s: &mut Scores) {
         s.add(0.3, 2.0, 0.3 + modified);
     } else if left.is(Classes::MODAL) {
         s.add(-1.0, 4.0, 0.0);
+    } else if form_s && matches!(left.lower.as_str(), "this" | "that" | "it" | "which" | "what") {
+        // "This presents a problem": one thing is no plural's determiner.
+        s.add(0.0, 3.0, 0.0);
     } else if left.is(Classes::DETERMINER | Classes::POSSESSIVE | Classes::NUMBER) {
         s.add(3.0, -3.0, 1.6 + modified);
     } else if left.is(Classes::BE) {
@@ -401,6 +404,11 @@ pub(super) fn tense(view: View) -> Tag {
     if left.is(Classes::HAVE | Classes::BE) {
         return Tag::Participle;
     }
+    // "It's a great read."
+    let article = before.is_some_and(|w| w.is(Classes::DETERMINER) && !w.is(Classes::SUBJECT));
+    if article && left.is(Classes::ADJECTIVE) && !view.right().is_some_and(Word::is_nounish) {
+        return Tag::Verb;
+    }
     if auxiliary(left) {
         return Tag::Verb;
     }
@@ -435,6 +443,14 @@ pub(super) fn tense(view: View) -> Tag {
             Tag::Verb
         };
     }
+    // "If you read the docs" tells what to do.
+    let told = |w: &Word| {
+        w.is(Classes::QUESTION | Classes::CONJUNCTION)
+            || matches!(w.lower.as_str(), "sure" | "before" | "until" | "as" | "once")
+    };
+    if left.lower == "you" && before.is_some_and(told) {
+        return Tag::Verb;
+    }
     let plural_subject =
         matches!(left.lower.as_str(), "i" | "you" | "we" | "they" | "who" | "people") || left.is_plural();
     if view.sentence_has(Classes::LONG_AGO) {
@@ -453,6 +469,13 @@ pub(super) fn tense(view: View) -> Tag {
         return if left.is(Classes::VERB) { Tag::Verb } else { Tag::Past };
     }
     if view.sentence_has(Classes::PAST) {
+        return Tag::Past;
+    }
+    if view.right().is_some_and(|w| matches!(w.lower.as_str(), "somewhere" | "recently" | "about")) {
+        return Tag::Past;
+    }
+    // "According to what I read, yes."
+    if before.is_some_and(|w| w.lower == "what") && view.right().is_none() {
         return Tag::Past;
     }
     // "I read the letter" tells what happened, "I read books" what is done.

@@ -9,7 +9,11 @@ const GOLD: &str = r#"{
  "that": {"DEFAULT": "ðæt", "DT": "ðˈæt"}, "have": {"DEFAULT": "hæv", "None": "hˈæv"}, "it": "ɪt", "we": "wi",
  "read": {"DEFAULT": "ɹˈid", "VBD": "ɹˈɛd", "VBN": "ɹˈɛd", "ADJ": "ɹˈɛd"}, "record": {"DEFAULT": "ɹˈɛkəɹd", "VERB": "ɹəkˈɔɹd"},
  "i'm": "ˌIm", "'cause": "kˈʌz", "Monday": "mˈʌndˌA", "will": "wɪl", "go": "ɡˈO", "and": "ænd", "percent": "pəɹsˈɛnt", "five": "fˈIv",
- "at": "æt", "Mr.": "mˈɪstəɹ", "bass": {"DEFAULT": "bˈæs", "ADJ": "bˈAs"}, "lead": "lˈid", "pipe": "pˈIp", "they": "ðA", "is": "ɪz"
+ "at": "æt", "Mr.": "mˈɪstəɹ", "bass": {"DEFAULT": "bˈæs", "ADJ": "bˈAs"}, "lead": "lˈid", "pipe": "pˈIp", "they": "ðA", "is": "ɪz",
+ "live": {"DEFAULT": "lˈIv", "VERB": "lˈɪv"}, "close": {"DEFAULT": "klˈOs", "NOUN": "klˈOz", "VERB": "klˈOz"}, "resume": "ɹəzˈum",
+ "use": {"DEFAULT": "jˈuz", "NOUN": "jˈus"}, "present": {"DEFAULT": "pɹˈɛzᵊnt", "VERB": "pɹizˈɛnt"},
+ "tear": {"DEFAULT": "tˈɪɹ", "VERB": "tˈɛɹ"}, "minute": {"ADJ": "mInˈut", "DEFAULT": "mˈɪnət"},
+ "presents": {"DEFAULT": "pɹˈɛzᵊnts", "VERB": "pɹizˈɛnts"}, "alternate": {"DEFAULT": "ˈɔltəɹnət", "VERB": "ˈɔltəɹnˌAt"}
 }"#;
 
 fn phonemizer() -> Phonemizer {
@@ -63,6 +67,54 @@ fn homographs_hear_their_neighbours() {
     says("we will record that record", "wi wɪl ɹəkˈɔɹd ðˈæt ɹˈɛkəɹd");
     says("we have read it and will read", "wi hæv ɹˈɛd ɪt ænd wɪl ɹˈid");
     says("a lead pipe and a bass", "ɐ lˈɛd pˈIp ænd ɐ bˈAs");
+}
+
+#[test]
+fn homographs_in_sentences_of_an_assistant() {
+    let phonemizer = phonemizer();
+    for (sentence, want) in [
+        ("I watched it [live] on TV.", "lˈIv"),
+        ("We saw the band [live] last summer.", "lˈIv"),
+        ("She streams [live] every Friday.", "lˈIv"),
+        ("Is the show [live]?", "lˈIv"),
+        ("I saw how people [live].", "lˈɪv"),
+        ("I watched people who [live] there.", "lˈɪv"),
+        ("They [live] in Berlin.", "lˈɪv"),
+        ("I'd like to [live] near the sea.", "lˈɪv"),
+        ("It's a great [read].", "ɹˈid"),
+        ("If you [read] the docs, you'll see.", "ɹˈid"),
+        ("Make sure you [read] the label.", "ɹˈid"),
+        ("Have you [read] the book?", "ɹˈɛd"),
+        ("According to what I [read], yes.", "ɹˈɛd"),
+        ("Exposure to [lead] is harmful.", "lˈɛd"),
+        ("Avoid [lead] in drinking water.", "lˈɛd"),
+        ("This could [lead] to problems.", "lˈid"),
+        ("She took the [lead].", "lˈid"),
+        ("Each [use] costs a dollar.", "jˈus"),
+        ("The intended [use] matters.", "jˈus"),
+        ("[Use] two cups of flour.", "jˈuz"),
+        ("Keep it [close] at hand.", "klˈOs"),
+        ("[Close] all other programs.", "klˈOz"),
+        ("[Tear] along the line.", "tˈɛɹ"),
+        ("An ACL [tear] takes months.", "tˈɛɹ"),
+        ("A [tear] ran down her cheek.", "tˈɪɹ"),
+        ("The differences are [minute].", "mInˈut"),
+        ("Wait a [minute].", "mˈɪnət"),
+        ("This [presents] a problem.", "pɹizˈɛnts"),
+        ("The [presents] are wrapped.", "pɹˈɛzᵊnts"),
+        ("[Alternate] between the two.", "ˈɔltəɹnˌAt"),
+        ("An [alternate] route is open.", "ˈɔltəɹnət"),
+        ("Attach your [résumé] here.", "ɹˈɛzəmˌA"),
+        ("Let's [resume] the meeting.", "ɹəzˈum"),
+        ("We flew to [Nice] in May.", "nˈis"),
+    ] {
+        let at = sentence.find('[').unwrap();
+        let said = phonemizer.phonemize(&sentence.replace(['[', ']'], ""));
+        let token = said.tokens.iter().find(|t| t.text.start == at).unwrap();
+        // A capital is stressed in its own way.
+        let phonemes = token.phonemes.replace('ˌ', "ˈ");
+        assert_eq!(phonemes, want.replace('ˌ', "ˈ"), "{sentence}");
+    }
 }
 
 #[test]
