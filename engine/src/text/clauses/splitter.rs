@@ -274,7 +274,7 @@ impl ClauseSplitter {
         }
         let blank = kind == ClauseKind::Math && c == '\n' && last == '\n';
         // The closing marks start with a character that they have once, or twice in a row.
-        let first = close.chars().next() == Some(c);
+        let first = close.starts_with(c);
         let matched = match close.as_bytes().get(matched) {
             Some(next) if char::from(*next) == c => matched + 1,
             _ if matches!(c, ' ' | '\r') => matched,

@@ -42,6 +42,8 @@ pub use letters::{LetterModel, LetterModelError};
 pub use lexicon::{Entry, Lexicon, LexiconError, Tag};
 pub use user::{UserWordError, UserWordProblem, UserWords, check_phonemes};
 
+pub(in crate::text) use tokens::digit;
+
 use alphabet::{is_consonant, is_vowel};
 use classes::Classes;
 use tagger::{Break, View, Word};

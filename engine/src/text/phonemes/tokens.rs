@@ -56,8 +56,8 @@ fn is_ours(c: char) -> bool {
         || c == '\u{ad}'
 }
 
-/// The value of a decimal digit of any script.
-fn digit(c: char) -> Option<char> {
+/// A decimal digit of any script as one of ours.
+pub(in crate::text) fn digit(c: char) -> Option<char> {
     const ZEROS: [u32; 18] = [
         0x30, 0x660, 0x6f0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0,
         0xf20, 0x1040, 0x17e0, 0x1810,

@@ -82,6 +82,11 @@ const DOTTED: &[(&str, &str)] = &[
     ("pop", "population"),
     ("Bldg", "Building"),
     ("bldg", "building"),
+    ("doz", "dozen"),
+    ("ea", "each"),
+    ("re", "regarding"),
+    ("addr", "address"),
+    ("avail", "available"),
 ];
 
 /// Expanded before a number, with a full stop or without one.
@@ -120,6 +125,13 @@ const BEFORE_NUMBER: &[(&str, &str)] = &[
     ("Ste", "Suite"),
     ("Rm", "Room"),
     ("FY", "fiscal year"),
+    ("n", "note"),
+    ("Op", "Opus"),
+    ("op", "opus"),
+    ("Rte", "Route"),
+    ("Elev", "Elevation"),
+    ("elev", "elevation"),
+    ("avail", "available"),
 ];
 
 /// Letters joined by full stops that are not simply spelled.
@@ -129,13 +141,20 @@ const INITIALS: &[(&str, &str)] = &[
     ("a.k.a", "also known as"),
     ("n.b", "note"),
     ("w.r.t", "with respect to"),
+    ("b.i.d", "twice a day"),
+    ("t.i.d", "three times a day"),
+    ("q.i.d", "four times a day"),
 ];
 
 /// `Dr.`, `St.`, `e.g.`, `Inc.`, `U.S.`, `p. 12`, `Portland, OR`.
 pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     let word = scan.word(i)?;
-    if !scan.starts(i) && !scan.is_mark(i.wrapping_sub(1), "/-") {
+    if !scan.starts(i) && !scan.is_mark(i.wrapping_sub(1), "/-°′″") {
         return None;
+    }
+    if scan.span(i, i + 3) == "p.o" {
+        // "P.O." is the post office.
+        return Spoken::new(i + 3 + usize::from(scan.is_mark(i + 3, ".")), "by mouth");
     }
     if let Some(initials) = initials(scan, i) {
         return Some(initials);
@@ -209,6 +228,13 @@ fn initials(scan: &Scan, i: usize) -> Option<Spoken> {
     {
         return Spoken::new(i + 1, direction(key));
     }
+    // "1200 N. Main St.", "42 W. 5th St."
+    let numbered = i >= 2 && scan.is_space(i - 1) && scan.digits(i - 2).is_some();
+    let goes_on = scan.word(next + 1).is_some_and(|w| w.starts_with(char::is_uppercase))
+        || scan.word(next + 2).is_some_and(is_ordinal_ending);
+    if letters == 1 && "NSEW".contains(key) && numbered && scan.is_space(next) && goes_on {
+        return Spoken::new(next, direction(key));
+    }
     if letters == 1 {
         // An initial: "J. R. Hall". At the end of a clause it is a word.
         let initial = key.len() == 1 && key.starts_with(char::is_uppercase) && !scan.is_last(next);
@@ -226,8 +252,12 @@ fn by_context(scan: &Scan, i: usize, word: &str, next: usize, dotted: bool) -> O
     let capital = |w: Option<&str>| w.is_some_and(|w| w.starts_with(char::is_uppercase));
     let named_next = capital(scan.word_after(next));
     let before = scan.word_before(i);
-    let street_before = capital(before) || i >= 2 && before.is_none() && has_ordinal_before(scan, i);
+    let street_before = capital(before) || i >= 2 && has_ordinal_before(scan, i);
     match word {
+        "Dr" if scan.is_mark(next + 1, "&") && scan.digits(i.wrapping_sub(2)).is_none() => {
+            Some("Doctor".into())
+        }
+        "c" if dotted && before.is_some_and(is_ordinal_ending) => Some("century".into()),
         "Dr" if named_next && !(street_before && has_house_number(scan, i)) => Some("Doctor".into()),
         "Dr" if street_before => Some("Drive".into()),
         "Dr" => Some("Doctor".into()),
@@ -241,6 +271,9 @@ fn by_context(scan: &Scan, i: usize, word: &str, next: usize, dotted: bool) -> O
         "Jr" | "Sr" if capital(before) || scan.is_mark(i.wrapping_sub(2), ",") => {
             Some(if word == "Jr" { "Junior" } else { "Senior" }.into())
         }
+        "no" | "No" if dotted && before.is_some_and(|w| COUNTED.contains(&w.to_lowercase().as_str())) => {
+            Some("number".into())
+        }
         "al" if dotted && before == Some("et") => Some("al".into()),
         "v" if capital(before) && named_next => Some("versus".into()),
         "Ave" | "Rd" | "Ln" | "Ct" if capital(before) && has_house_number(scan, i) => {
@@ -253,12 +286,22 @@ fn by_context(scan: &Scan, i: usize, word: &str, next: usize, dotted: bool) -> O
             Some(if word == "min" { "minimum" } else { "maximum" }.into())
         }
         _ if before == Some("per") => units::singular(word, scan.locale),
+        "MD" if (i.saturating_sub(12)..i).any(|k| matches!(scan.text(k), "Dr" | "Doctor")) => {
+            Some("M D".into())
+        }
         _ if word.len() == 2 && (!dotted || scan.is_last(next)) && in_place_name(scan, i, next) => {
             state(word).map(str::to_string)
         }
         _ => None,
     }
 }
+
+/// What is numbered: "tel. no. is", "account no."
+#[rustfmt::skip]
+const COUNTED: &[&str] = &[
+    "account", "acct", "flight", "invoice", "item", "model", "order", "part", "phone", "registration", "room", "serial", "tel",
+    "telephone",
+];
 
 /// "Wall St. Journal": a street although a name follows.
 fn is_street(before: Option<&str>) -> bool {
@@ -300,7 +343,13 @@ fn has_ordinal_before(scan: &Scan, i: usize) -> bool {
 }
 
 fn is_direction(scan: &Scan, i: usize, next: usize, named_next: bool) -> bool {
-    if scan.is_mark(i.wrapping_sub(2), "°") || scan.is_mark(i.wrapping_sub(1), "°") {
+    if scan.is_mark(i.wrapping_sub(2), "°′″") || scan.is_mark(i.wrapping_sub(1), "°′″") {
+        return true;
+    }
+    // "winds NW 10 mph", "SW 5th"
+    let number_next = scan.is_space(next) && scan.digits(next + 1).is_some();
+    let blown = matches!(scan.word_before(i), Some("wind" | "winds" | "Wind" | "Winds" | "heading"));
+    if number_next && (blown || scan.word(next + 2).is_some_and(is_ordinal_ending)) {
         return true;
     }
     let number_before = i >= 2 && scan.is_space(i - 1) && scan.digits(i - 2).is_some();

@@ -24,11 +24,11 @@ const WORDS: &[&str] = &[
 /// Spelled although they could be said.
 #[rustfmt::skip]
 const SPELLED: &[&str] = &[
-    "AARP", "ACLU", "ADHD", "AKA", "API", "ARIA", "ASAP", "ASMR", "AWACS", "BIPOC", "CEO", "CFO", "CIA", "COO",
-    "CSIRO", "CTO", "ISBN", "ISSN", "DIY", "DNA", "DOA", "DUI", "ECMA", "EOD", "EPA", "ESPN", "ETA", "FAQ", "FAA", "FBI", "FDA", "FOIA",
+    "AARP", "ACLU", "ADHD", "AKA", "API", "ARIA", "ASAP", "ASMR", "AWACS", "BIPOC", "BYOB", "CEO", "CFO", "CIA", "COO",
+    "CSIRO", "CTO", "ISBN", "ISSN", "DIY", "DNA", "DOA", "DUI", "ECMA", "EPA", "ESPN", "ETA", "FAQ", "FAA", "FBI", "FDA", "FOIA",
     "FYI", "GDPR", "HIV", "HOA", "IBM", "ICU", "IMDB", "INTJ", "IOU", "IPO", "IRA", "IRS", "IVF", "LGBT", "MBA",
-    "MIT", "MOMA", "NBA", "NCAA", "NGO", "NIH", "NPR", "NSA", "OCD", "OEM", "OLED", "OMG", "OS", "PTA", "RIP", "ROI",
-    "RSVP", "SDK", "SUV", "TSA", "UAE", "UCLA", "UFO", "UI", "URI", "USA", "USAF", "USDA", "USPS", "UV", "VIP",
+    "MIT", "MOMA", "NBA", "NCAA", "NGO", "NIH", "NPR", "NSA", "OCD", "OECD", "OEM", "OLED", "OMG", "OS", "PTA", "RIP", "ROI",
+    "RSVP", "SDK", "SUV", "TSA", "UAE", "UCLA", "UFO", "UI", "URI", "USA", "USAF", "USDA", "USPS", "USSR", "UV", "VIP",
     "VAT", "VOIP",
 ];
 
@@ -40,6 +40,22 @@ const READINGS: &[(&str, &str)] = &[
     ("NAACP", "N double A C P"),
     ("NCAA", "N C double A"),
     ("AAAS", "triple A S"),
+    ("AFAIK", "as far as I know"),
+    ("EOD", "end of day"),
+    ("FWIW", "for what it's worth"),
+    ("HIIT", "hit"),
+    ("ICYMI", "in case you missed it"),
+    ("IDK", "I don't know"),
+    ("IMHO", "in my humble opinion"),
+    ("IMO", "in my opinion"),
+    ("TBD", "to be determined"),
+    ("TBH", "to be honest"),
+    ("YMMV", "your mileage may vary"),
+    ("pls", "please"),
+    ("plz", "please"),
+    ("thx", "thanks"),
+    ("Thx", "Thanks"),
+    ("tok", "token"),
     ("WWW", "triple W"),
     ("WWI", "World War one"),
     ("WWII", "World War two"),
@@ -101,7 +117,7 @@ const STRESSED: &[&str] = &[
 
 /// Spelled in lower case too, although they have a vowel.
 #[rustfmt::skip]
-const SMALL: &[&str] = &["api", "apis", "aws", "cpu", "cpus", "gpu", "gpus", "ui", "uri", "url", "urls", "usb", "usr", "uuid", "ux"];
+const SMALL: &[&str] = &["api", "apis", "aws", "cpu", "cpus", "gpu", "gpus", "rgba", "ui", "uri", "url", "urls", "usb", "usr", "uuid", "ux"];
 
 /// Words without a vowel that are said as they are.
 #[rustfmt::skip]
@@ -146,6 +162,12 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         && word.chars().all(|c| c.is_ascii_uppercase())
         && !is_known(word)
     {
+        return Spoken::new(i + 1, spell(word, ""));
+    }
+    // "UNICEF, WHO, IMF": among its like it is the organisation.
+    let like = |k: usize| scan.word(k).is_some_and(|w| w.len() >= 2 && w.chars().all(char::is_uppercase));
+    let listed = i >= 3 && scan.is_mark(i - 2, ",") && like(i - 3) || scan.is_mark(i + 1, ",") && like(i + 3);
+    if word == "WHO" && listed && !scan.shouting {
         return Spoken::new(i + 1, spell(word, ""));
     }
     Spoken::new(i + 1, say(word, scan.shouting, scan.word_before(i))?)
@@ -236,8 +258,10 @@ fn is_sayable(word: &str) -> bool {
         longest = longest.max(run);
         longest_vowels = longest_vowels.max(vowels);
     }
+    // "AAPL"
+    let doubled = word.chars().next() == word.chars().nth(1);
     let onset_fine = onset.len() <= 1 || ONSETS.contains(&onset.as_str());
-    onset.len() < word.len() && onset_fine && longest <= 3 && longest_vowels <= 2 && run <= 3
+    onset.len() < word.len() && onset_fine && !doubled && longest <= 3 && longest_vowels <= 2 && run <= 3
 }
 
 /// Letters and digits in one: "B2B", "COVID-19", "H2O", "GPT-4o", "MH370", "1080p", "iPhone 15".
@@ -341,7 +365,12 @@ fn long_code(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     let mixed = letters >= 2 && digits >= 2;
     let long = hex && chars >= 12 && letters + digits >= 5 || chars >= 20 && letters + digits >= 7;
-    if mixed && long { Spoken::new(j, "a long code") } else { None }
+    if mixed && long || super::notation::is_encoded(scan.span(i, j)) {
+        // "aGVsbG8gd29ybGQ="
+        let padding = (j..j + 2).take_while(|&k| scan.is_mark(k, "=") && scan.ends(k + 1)).count();
+        return Spoken::new(j + padding, "a long code");
+    }
+    None
 }
 
 /// Whether the token at `k` goes on with a name of letters and digits.
@@ -356,6 +385,8 @@ fn letters_part(word: &str, first: bool, scan: &Scan) -> String {
     match () {
         () if count == 1 => word.to_uppercase(),
         () if super::chemistry::is_compound(word) => spell(word, ""),
+        // "CH3COOH"
+        () if count >= 3 && word.chars().all(|c| "CHONS".contains(c)) => spell(word, ""),
         () if count <= 2 && !(lower && first) => spell(word.trim_end_matches("'s"), ""),
         () => say(word, scan.shouting, None).unwrap_or_else(|| word.to_string()),
     }

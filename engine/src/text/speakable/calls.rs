@@ -1,7 +1,7 @@
 //! Functions and their arguments, as they are read out: "f(x)" is "f of x", "sqrt(16)" the square root of sixteen.
 
 use super::numbers;
-use super::scan::{Scan, Spoken};
+use super::scan::{Kind, Scan, Spoken};
 
 /// Functions with a name in words, and those that are said as written.
 #[rustfmt::skip]
@@ -10,7 +10,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("sinh", "hyperbolic sine"), ("cosh", "hyperbolic cosine"), ("tanh", "hyperbolic tangent"), ("arcsin", "arc sine"),
     ("arccos", "arc cosine"), ("arctan", "arc tangent"), ("asin", "arc sine"), ("acos", "arc cosine"), ("atan", "arc tangent"),
     ("log", "log"), ("ln", "the natural log"), ("lg", "log"), ("exp", "the exponential"), ("abs", "the absolute value"),
-    ("max", "the maximum"), ("min", "the minimum"), ("sum", "the sum"), ("gcd", "the G C D"), ("lcm", "the L C M"),
+    ("max", "the maximum"), ("min", "the minimum"), ("sum", "the sum"), ("gcd", "the G C D"), ("lcm", "the L C M"), ("GCD", "the G C D"), ("LCM", "the L C M"),
     ("floor", "the floor"), ("ceil", "the ceiling"), ("det", "the determinant"), ("len", "the length"), ("avg", "the average"),
     ("mean", "the mean"), ("var", "the variance"), ("Var", "the variance"),
 ];
@@ -24,6 +24,9 @@ const LONGEST: usize = 40;
 /// The name of a function, the bracket behind it and the bracket that closes.
 pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if scan.word(i).is_some() {
+        if let Some(bare) = bare(scan, i) {
+            return Some(bare);
+        }
         let open = name_end(scan, i)?;
         if !opens_call(scan, open) {
             return None;
@@ -53,6 +56,20 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         return Spoken::new(i + 1, "given");
     }
     None
+}
+
+/// `sin 30°`, `cos²x`, `ln e`: a function and its argument without brackets.
+fn bare(scan: &Scan, i: usize) -> Option<Spoken> {
+    let name = scan.word(i).filter(|w| matches!(*w, "sin" | "cos" | "tan" | "ln"))?;
+    let said = FUNCTIONS.iter().find(|(known, _)| *known == name)?.1;
+    if scan.is_mark(i + 1, "²³⁻") {
+        return Spoken::new(i + 1, said);
+    }
+    let at = i + 2;
+    let letter = scan.word(at).is_some_and(|w| matches!(w, "x" | "y" | "z" | "t" | "e" | "n"));
+    let symbol = matches!(scan.kind(at), Some(Kind::Foreign(_))) && scan.text(at).chars().count() == 1;
+    let argument = scan.digits(at).is_some() || letter && scan.ends(at + 1) || symbol;
+    (scan.is_space(i + 1) && argument).then(|| Spoken { next: i + 1, words: format!("{said} of") })
 }
 
 /// Whether `name` is a function that is read as one.

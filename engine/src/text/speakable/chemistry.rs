@@ -19,6 +19,17 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if is_compound(word) {
         return Spoken::new(i + 1, spell(word, ""));
     }
+    // "Ca(OH)2"
+    let group = scan.word(i + 2).filter(|_| scan.is_mark(i + 1, "(") && scan.is_mark(i + 3, ")"));
+    let digits = scan.digits(i + 4).filter(|d| d.len() == 1);
+    if let (Some(group), Some(digits)) = (group, digits)
+        && scan.starts(i)
+        && is_formula(word)
+        && is_formula(group)
+    {
+        let count = super::numbers::cardinal(digits, scan.locale);
+        return Spoken::new(i + 5, format!("{} {} {count}", spell(word, ""), spell(group, "")));
+    }
     if !IONS.contains(&word) || !scan.starts(i) {
         return None;
     }
@@ -35,21 +46,31 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     Spoken::new(i + 2, format!("{} {charge}", spell(word, "")))
 }
 
+/// Whether a word is made of elements only.
+fn is_formula(word: &str) -> bool {
+    elements(word).is_some()
+}
+
 /// Whether a word is made of two elements or more, one of them with a small letter, and is no word or acronym.
 pub(super) fn is_compound(word: &str) -> bool {
     // Not a number.
     if word == "NaN" || word.len() > 12 || !word.is_ascii() {
         return false;
     }
-    let small = word.chars().any(char::is_lowercase);
+    word.chars().any(char::is_lowercase) && elements(word).is_some_and(|count| count >= 2)
+}
+
+/// Of how many elements a word is made.
+fn elements(word: &str) -> Option<usize> {
+    if word.len() > 12 || !word.is_ascii() {
+        return None;
+    }
     let (mut rest, mut count) = (word, 0);
     while !rest.is_empty() {
         let len = 1 + rest.chars().skip(1).take_while(char::is_ascii_lowercase).count();
-        if !ELEMENTS.contains(&&rest[..len]) {
-            return false;
-        }
+        ELEMENTS.contains(&&rest[..len]).then_some(())?;
         rest = &rest[len..];
         count += 1;
     }
-    small && count >= 2
+    Some(count)
 }

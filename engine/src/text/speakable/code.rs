@@ -40,6 +40,13 @@ pub(super) fn plain(code: &str) -> String {
     let share = if total > 12 { 5 } else { 3 };
     // Statements are for the eye.
     let statement = code.trim_end_matches(';').contains(';') || code.contains(['{', '}']) && total > 12;
+    // A hash or key is announced as such.
+    if total > 20
+        && code.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=_-".contains(&b))
+        && code.bytes().filter(u8::is_ascii_digit).count() > 3
+    {
+        return "a long code".into();
+    }
     if total > MAX_CHARS || symbols * share > total || statement {
         return if code.chars().any(char::is_alphanumeric) { "some code".into() } else { String::new() };
     }
@@ -80,8 +87,22 @@ fn word(word: &str) -> String {
             return format!("{} {said}", self::word(stem));
         }
     }
+    if word.strip_prefix('#').is_some_and(super::notation::is_colour) {
+        return word.to_string();
+    }
     let bare = word.trim_start_matches(['$', '&', '*', '@', '#']).trim_end_matches([';', ',', ':']);
     let bare = bare.strip_suffix("()").unwrap_or(bare);
+    // "feature/login" is no choice.
+    let segments: Vec<&str> = bare.split('/').collect();
+    let named =
+        |s: &&str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if segments.len() > 1
+        && segments.iter().all(named)
+        && segments[0].starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        let words: Vec<String> = segments.iter().map(|s| name_words(s)).collect();
+        return words.join(" slash ");
+    }
     // Numbers keep their sign, addresses, paths and options are known by their shape.
     if bare.is_empty()
         || word.contains(['/', '\\'])
@@ -92,6 +113,17 @@ fn word(word: &str) -> String {
         return word.trim_end_matches([';', ',']).to_string();
     }
     let bare = bare.trim_end_matches(['(', ')']);
+    // "torch>=2.0"
+    let clean = bare.trim_matches('"');
+    for (sign, said) in
+        [(">=", "at least"), ("<=", "at most"), ("==", ""), ("~=", "about"), (">", "above"), ("<", "below")]
+    {
+        if let Some((name, version)) = clean.split_once(sign)
+            && version.starts_with(|c: char| c.is_ascii_digit())
+        {
+            return format!("{} {said} {version}", name_words(name));
+        }
+    }
     let mut out = String::new();
     for (n, name) in bare
         .split([':', '(', ')', '"', ',', '<', '>', '[', ']', '{', '}', '&'])

@@ -80,6 +80,7 @@ fn date(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     scan.digits(i)?;
     decade(scan, i)
+        .or_else(|| compact(scan, i))
         .or_else(|| short_span(scan, i))
         .or_else(|| day_first(scan, i))
         .or_else(|| numeric(scan, i))
@@ -143,7 +144,12 @@ fn weekdays(scan: &Scan, i: usize) -> Option<Spoken> {
     let joined = before.is_some_and(|k| scan.is_mark(k, "/&"));
     let other = before.and_then(|k| k.checked_sub(1 + usize::from(k > 0 && scan.is_space(k - 1))));
     let listed = scan.is_mark(mark, "/&") && names(Some(scan.skip_space(mark + 1))) || joined && names(other);
-    (after > next && dated || alone || listed).then_some(())?;
+    // "Sat night"
+    let part = scan.word_after(next).is_some_and(|w| {
+        matches!(w, "morning" | "afternoon" | "evening" | "night")
+            || matches!(w, "high" | "low") && !matches!(first, "Saturday" | "Sunday")
+    });
+    (after > next && dated || alone || listed || part).then_some(())?;
     Spoken::new(next, first)
 }
 
@@ -287,6 +293,11 @@ fn short_date(
     if separator != '/' || !scan.ends(i + 3) || scan.is_mark(i + 3, "/-") && scan.digits(i + 4).is_some() {
         return None;
     }
+    // "03/2026"
+    if second.1 == 4 && (1..=12).contains(&first.0) && (1900..2100).contains(&second.0) && first.1 == 2 {
+        let year = numbers::year(second.0, scan.locale);
+        return Spoken::new(i + 3, format!("{} {year}", MONTHS[first.0 as usize - 1]));
+    }
     let (month, day) = match scan.locale {
         Locale::EnUs => (first.0, second.0),
         Locale::EnGb => (second.0, first.0),
@@ -300,13 +311,44 @@ fn short_date(
         scan.word_before(i.saturating_sub(2)).is_some_and(|w| w.contains("ultipl") || w.contains("ivide"));
     let told = !scan.equation
         && !product
-        && matches!(before.as_str(), "on" | "by" | "until" | "since" | "before" | "after" | "dated" | "due");
-    let day_before = scan.word_before(i).is_some_and(|w| weekday(w).is_some() || w.ends_with("day"));
+        && matches!(
+            before.as_str(),
+            "on" | "by"
+                | "until"
+                | "til"
+                | "till"
+                | "since"
+                | "before"
+                | "after"
+                | "dated"
+                | "due"
+                | "through"
+                | "thru"
+                | "starting"
+                | "ending"
+                | "expires"
+                | "avail"
+                | "available"
+        );
+    let is_day = |w: &str| weekday(w).is_some() || w.ends_with("day");
+    let comma =
+        i >= 3 && scan.is_space(i - 1) && scan.is_mark(i - 2, ",") && scan.word(i - 3).is_some_and(is_day);
+    let day_before = comma || scan.word_before(i).is_some_and(is_day);
     let told = told || day_before && !scan.equation;
     let odd = matches!(second.0, 13 | 14 | 15 | 17..=19 | 21..=24 | 25..=29 | 31) && first.0 != second.0;
     let fraction = matches!(second.0, 2 | 3 | 4 | 8) && first.0 < second.0;
     (padded || odd && first.0 <= 12 || told && !fraction).then_some(())?;
     Spoken::new(i + 3, say(month, day, None, scan.locale)?)
+}
+
+/// `20240105`: year, month and day without marks.
+fn compact(scan: &Scan, i: usize) -> Option<Spoken> {
+    let digits = scan.digits(i).filter(|d| d.len() == 8 && scan.starts(i) && scan.ends(i + 1))?;
+    let (year, rest) = digits.split_at(4);
+    let (month, day) = rest.split_at(2);
+    let year: u32 = year.parse().ok().filter(|y| (1900..2100).contains(y))?;
+    let month = month.parse().ok().filter(|m| (1..=12).contains(m))?;
+    Spoken::new(i + 1, say(month, day.parse().ok()?, Some(year), scan.locale)?)
 }
 
 /// `3/1-3/15`: two days where at least one can't be a fraction.
@@ -340,6 +382,13 @@ fn decade(scan: &Scan, i: usize) -> Option<Spoken> {
             let words = numbers::plural(&numbers::year(value, scan.locale));
             // "1960s–70s"
             let last = scan.digits(next + 1).filter(|d| d.len() == 2).and_then(|d| d.parse().ok());
+            let whole = scan.digits(next + 1).filter(|d| d.len() == 4).and_then(|d| d.parse().ok());
+            if let Some(last) =
+                whole.filter(|y| scan.is_mark(next, "-–") && scan.is_word(next + 2, "s") && y % 10 == 0)
+            {
+                let last = numbers::plural(&numbers::year(last, scan.locale));
+                return Spoken::new(next + 3, format!("{words} to {last}"));
+            }
             if let Some(last) = last.filter(|_| scan.is_mark(next, "-–") && scan.is_word(next + 2, "s")) {
                 return Spoken::new(
                     next + 3,

@@ -67,9 +67,24 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         return Some(measured);
     }
     let cardinal = |n: u32| numbers::cardinal(&n.to_string(), scan.locale);
-    let counted = matches!(scan.word_after(next), Some("stars" | "star" | "points" | "rating" | "score"));
+    let counted = matches!(scan.word_after(next), Some("stars" | "star" | "points" | "rating" | "score"))
+        || scan.is_mark(scan.skip_space(next), "⭐★☆🌟")
+        || is_rating(scan, i);
+    let coded = over >= 100
+        && under >= 100
+        && over < 600
+        && under < 600
+        && (i.saturating_sub(12)..scan.len().min(i + 12))
+            .any(|k| matches!(scan.text(k), "HTTP" | "Error" | "error" | "errors" | "status" | "Status"));
     let of = matches!(scan.word_after(next), Some("of"));
     let words = match (over, under) {
+        _ if coded => {
+            let code = |n: u32| numbers::code(&n.to_string(), scan.locale);
+            format!("{} or {}", code(over), code(under))
+        }
+        _ if over > under && scan.digits(i).is_some() && scan.is_mark(scan.skip_space(next), "=≈≠") => {
+            format!("{} over {}", cardinal(over), cardinal(under))
+        }
         (50, 50) => "fifty-fifty".into(),
         (20, 20) => "twenty twenty".into(),
         (4, 4) | (6, 8) | (3, 4) | (2, 4) if scan.word_after(next) == Some("time") => {
@@ -77,6 +92,9 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         }
         (over, under) if over + under == 100 && over >= 50 && under % 5 == 0 => {
             format!("{} {}", cardinal(over), cardinal(under))
+        }
+        (1, 2) if matches!(scan.word_after(next), Some("price" | "off" | "full" | "empty" | "time")) => {
+            "half".into()
         }
         _ if counted => format!("{} out of {}", cardinal(over), cardinal(under)),
         (90..=220, 50..=130) if over > under => {
@@ -98,11 +116,26 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     Spoken::new(next, words)
 }
 
-/// `8.5/10`, `4.5/5`
+/// "Rating: 4/5"
+fn is_rating(scan: &Scan, i: usize) -> bool {
+    let before = i >= 3 && scan.is_space(i - 1) && scan.is_mark(i - 2, ":");
+    before
+        && scan.word(i - 3).is_some_and(|w| {
+            matches!(
+                w.to_lowercase().as_str(),
+                "rating" | "score" | "verdict" | "overall" | "grade" | "review"
+            )
+        })
+}
+
+/// `8.5/10`, `4.5/5`, `3.9/4.0`
 fn rated(scan: &Scan, i: usize) -> Option<Spoken> {
     let number = numbers::Numeral::read(scan, i).filter(|n| n.frac.is_some())?;
-    let under = scan.digits(number.next + 1).filter(|d| matches!(*d, "5" | "10" | "20" | "100"))?;
-    let next = number.next + 2;
+    let under = scan.digits(number.next + 1).filter(|d| matches!(*d, "4" | "5" | "10" | "20" | "100"))?;
+    let mut next = number.next + 2;
+    if scan.is_mark(next, ".") && scan.digits(next + 1).is_some_and(|d| d.bytes().all(|b| b == b'0')) {
+        next += 2;
+    }
     if !scan.is_mark(number.next, "/") || !scan.ends(next) || scan.is_mark(next, "/") {
         return None;
     }
@@ -166,6 +199,7 @@ fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
     let counted = name.is_some() || scan.word_after(next).is_some_and(|w| w.starts_with(char::is_lowercase));
     let part = match (over, under) {
         (1, 2) => "a half".into(),
+        (1, 8) => "an eighth".into(),
         (1, _) => format!("a {}", say(1, under, scan.locale).trim_start_matches("one ")),
         (3, 4) if counted => "three quarter".into(),
         _ => say(over, under, scan.locale),
@@ -176,12 +210,16 @@ fn mixed(scan: &Scan, i: usize) -> Option<Spoken> {
 
 /// `½ cup` and `1/2 mile`: "half a cup", "three quarters of a mile".
 fn of_a_unit(scan: &Scan, over: u32, under: u32, next: usize) -> Option<Spoken> {
-    if over >= under || under > 64 {
+    // "1/250 s" is a time of exposure.
+    let exposure = over == 1 && units::read(scan, next).is_some_and(|unit| unit.one == "second");
+    if over >= under || under > 64 && !exposure {
         return None;
     }
     // `1/4" drill`
-    if scan.is_mark(next, "\"″") && scan.digits(next.wrapping_sub(1)).is_some() {
-        return Spoken::new(next + 1, format!("{} inch", say(over, under, scan.locale)));
+    let one_mark = scan.mark(next.wrapping_sub(1)).and_then(vulgar).is_some() && scan.ends(next + 1);
+    if scan.is_mark(next, "\"″") && (scan.digits(next.wrapping_sub(1)).is_some() || one_mark) {
+        let part = say(over, under, scan.locale);
+        return Spoken::new(next + 1, format!("{} inch", part.trim_end_matches('s')));
     }
     let (name, end) = match units::read(scan, next) {
         Some(unit) => (unit.one, unit.next),
@@ -192,6 +230,11 @@ fn of_a_unit(scan: &Scan, over: u32, under: u32, next: usize) -> Option<Spoken> 
             (word.to_string(), next + 2)
         }
     };
+    // "1/2-inch pipe"
+    if scan.is_mark(next, "-") {
+        let part = if (over, under) == (1, 2) { "half".into() } else { say(over, under, scan.locale) };
+        return Spoken::new(end, format!("{} {name}", part.trim_end_matches('s')));
+    }
     let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) || name == "hour" { "an" } else { "a" };
     let words = match (over, under) {
         (1, 2) => format!("half {article} {name}"),

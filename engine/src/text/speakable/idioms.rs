@@ -19,7 +19,7 @@ const IDIOMS: &[(&str, &str)] = &[
     ("Ctrl", "Control"), ("Cmd", "Command"), ("Esc", "Escape"), ("Del", "Delete"), ("o.k.", "okay"), ("O.K.", "okay"),
     ("TL;DR", "T L D R"), ("tl;dr", "T L D R"), ("e-mail", "e-mail"), ("I/O", "I O"), ("client/server", "client server"),
     ("dy/dx", "D Y D X"), ("802.11ac", "eight oh two eleven A C"), ("802.11ax", "eight oh two eleven A X"),
-    ("M.2", "M dot two"), ("802.11n", "eight oh two eleven N"), ("802.11", "eight oh two eleven"), ("input/output", "input output"), ("read/write", "read write"), ("pass/fail", "pass fail"), ("L'Oréal", "L'Oréal"),
+    ("M.2", "M dot two"), ("802.11n", "eight oh two eleven N"), ("802.11", "eight oh two eleven"), ("input/output", "input output"), ("SpO2", "S P O two"), ("Y/N", "yes or no"), ("802.11be", "eight oh two eleven B E"), ("read/write", "read write"), ("pass/fail", "pass fail"), ("L'Oréal", "L'Oréal"),
 ];
 
 /// Faces and hearts made of punctuation.
@@ -84,6 +84,10 @@ fn label(scan: &Scan, i: usize) -> Option<Spoken> {
     let word = scan.word(i).filter(|_| scan.is_mark(i.wrapping_sub(1), "(") && scan.is_mark(i + 1, ")"))?;
     if i > 1 && !scan.is_space(i - 2) || !scan.ends(i + 2) {
         return None;
+    }
+    // "the (i) icon"
+    if word == "i" && matches!(scan.word_after(i + 2), Some("icon" | "button" | "symbol")) {
+        return Spoken::new(i + 1, "I");
     }
     let number = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"].iter().position(|r| *r == word);
     match number {

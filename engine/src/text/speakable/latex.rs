@@ -3,18 +3,91 @@
 /// Deepest nesting, and longest result in words, that is still said.
 const MAX_DEPTH: usize = 8;
 const MAX_WORDS: usize = 40;
+/// The same for a formula of several lines.
+const MAX_LINES: usize = 6;
+const MAX_WORDS_OF_LINES: usize = 80;
+
+/// Environments of which the lines are said one by one.
+#[rustfmt::skip]
+const LINES: &[&str] = &[
+    "align", "aligned", "displaymath", "eqnarray", "equation", "flalign", "gather", "gathered", "math", "multline", "split",
+];
 
 /// Plain text for a formula without its delimiters; `None` if it is too much to be said.
 pub(super) fn plain(formula: &str) -> Option<String> {
-    if formula.len() > 1000 || formula.contains("\\begin") || formula.contains("\\\\") {
+    lines(formula).map(|lines| lines.join(", "))
+}
+
+/// The same line by line.
+pub(super) fn lines(formula: &str) -> Option<Vec<String>> {
+    if formula.len() > 2000 {
         return None;
     }
+    let formula = without_environments(&cases(&without_notes(formula))?)?;
+    let rows = formula.split("\\\\").map(|row| row.replace('&', " "));
+    let rows: Vec<String> = rows.filter(|row| row.chars().any(char::is_alphanumeric)).collect();
+    let lines: Vec<String> = rows.iter().map(|row| line(row)).collect::<Option<_>>()?;
+    let words: usize = lines.iter().map(|line| line.split(' ').count()).sum();
+    let most = if lines.len() > 1 { MAX_WORDS_OF_LINES } else { MAX_WORDS };
+    ((1..=MAX_LINES).contains(&lines.len()) && words <= most).then_some(lines)
+}
+
+fn line(formula: &str) -> Option<String> {
     let chars: Vec<char> = formula.chars().collect();
-    let mut reader = Reader { chars: &chars, at: 0 };
+    let mut reader =
+        Reader { chars: &chars, at: 0, bars: chars.iter().filter(|c| **c == '|').count(), bar_open: false };
     let text = reader.group(0, None)?;
     let words: Vec<&str> = text.split_whitespace().collect();
-    let said = words.iter().any(|w| w.chars().any(char::is_alphanumeric));
-    (said && words.len() <= MAX_WORDS).then(|| words.join(" "))
+    words.iter().any(|w| w.chars().any(char::is_alphanumeric)).then(|| words.join(" "))
+}
+
+/// Without the labels and numbers of equations.
+fn without_notes(formula: &str) -> String {
+    let mut out = formula.replace("\\nonumber", "").replace("\\notag", "").replace("\\hline", "");
+    for note in ["\\label{", "\\tag{"] {
+        while let Some(start) = out.find(note) {
+            let end = out[start..].find('}').map_or(out.len(), |len| start + len + 1);
+            out.replace_range(start..end, "");
+        }
+    }
+    out
+}
+
+/// Without the marks of environments that only arrange lines; `None` if there are others (a matrix).
+fn without_environments(formula: &str) -> Option<String> {
+    let mut out = formula.to_string();
+    for mark in ["\\begin{", "\\end{"] {
+        while let Some(start) = out.find(mark) {
+            let name = out[start + mark.len()..].split('}').next()?;
+            LINES.contains(&name.trim_end_matches('*')).then_some(())?;
+            let end = (start + mark.len() + name.len() + 1).min(out.len());
+            out.replace_range(start..end, " ");
+        }
+    }
+    Some(out)
+}
+
+/// Alternatives in a sentence: "x if x > 0, minus x otherwise".
+fn cases(formula: &str) -> Option<String> {
+    const OPEN: &str = "\\begin{cases}";
+    const CLOSE: &str = "\\end{cases}";
+    let Some((before, rest)) = formula.split_once(OPEN) else { return Some(formula.to_string()) };
+    let (body, after) = rest.split_once(CLOSE)?;
+    let rows = body.split("\\\\").filter(|row| row.chars().any(char::is_alphanumeric));
+    let rows: Vec<String> = rows
+        .map(|row| match row.split_once('&') {
+            Some((value, condition)) if condition.trim_start().starts_with("\\text") => {
+                format!("{value} {condition}")
+            }
+            Some((value, condition)) => {
+                let value = value.trim_end().trim_end_matches(',');
+                format!("{value} \\text{{ if }} {condition}")
+            }
+            None => row.to_string(),
+        })
+        .collect();
+    // Several of them are for the eye.
+    (!after.contains(OPEN)).then(|| format!("{before} {} {after}", rows.join(" \\text{,} ")))
 }
 
 /// Whether text between single dollar signs is a formula and not two prices.
@@ -26,13 +99,18 @@ pub(super) fn is_formula(body: &str) -> bool {
     }
     let marked = body.contains(['\\', '^', '_', '=', '<', '>']);
     let longest = body.split(|c: char| !c.is_alphabetic()).map(str::len).max().unwrap_or(0);
-    let simple = longest <= 2 && !body.contains("  ") && body.chars().any(char::is_alphabetic);
+    // "$.75, 5¢ and US$" are prices.
+    let listed = body.contains(", ") && !body.contains('\\');
+    let simple = !listed && longest <= 2 && !body.contains("  ") && body.chars().any(char::is_alphabetic);
     marked && (body.contains('\\') || longest <= 4) || simple
 }
 
 struct Reader<'a> {
     chars: &'a [char],
     at: usize,
+    /// Vertical bars in all, and whether the next one closes.
+    bars: usize,
+    bar_open: bool,
 }
 
 impl Reader<'_> {
@@ -63,14 +141,19 @@ impl Reader<'_> {
                         n if n.trim_start_matches('-').chars().all(|c| c.is_ascii_digit()) => {
                             out.push_str(&format!("^{n} "))
                         }
-                        power => out.push_str(&format!(" to the {power} ")),
+                        power => out.push_str(&format!(" to the {} ", power.replacen('-', "minus ", 1))),
                     }
                 }
                 '_' => {
                     let index = self.argument(depth)?;
                     out.push_str(&format!(" sub {index} "));
                 }
+                // "f'(x)" is a function still.
+                '\'' if self.chars.get(self.at) == Some(&'(') => out.push('′'),
                 '\'' => out.push_str(" prime "),
+                '!' if out.ends_with(|c: char| c.is_alphanumeric() || c == ')') => {
+                    out.push_str(" factorial ")
+                }
                 '=' | '+' | '<' | '>' => out.push_str(&format!(" {c} ")),
                 // A sign clings to what follows, a minus stands between.
                 '-' if out.trim_end().ends_with(|c: char| c.is_alphanumeric() || c == ')') => {
@@ -79,7 +162,11 @@ impl Reader<'_> {
                 '-' => out.push_str(" −"),
                 '/' => out.push_str(" over "),
                 '*' => out.push_str(" times "),
-                '|' => out.push(' '),
+                '|' if self.bars.is_multiple_of(2) => {
+                    self.bar_open = !self.bar_open;
+                    out.push_str(if self.bar_open { " the absolute value of " } else { " " });
+                }
+                '|' => out.push_str(" given "),
                 c if c.is_alphabetic() => {
                     // Letters side by side are a product: "mc" is m, c.
                     if out.ends_with(|last: char| last.is_alphanumeric()) {
@@ -139,7 +226,11 @@ impl Reader<'_> {
             // `\,`, `\{`, `\%`
             let c = self.chars.get(self.at).copied().unwrap_or(' ');
             self.at += 1;
-            out.push_str(if c == '%' { "%" } else { " " });
+            out.push_str(match c {
+                '%' => "%",
+                '$' => " $",
+                _ => " ",
+            });
             return Some(());
         }
         let name: String = self.chars[start..self.at].iter().collect();
@@ -172,8 +263,20 @@ impl Reader<'_> {
                 out.push_str(&self.text()?);
                 out.push(' ');
             }
-            "mathbb" | "mathcal" | "vec" | "hat" | "bar" | "overline" | "tilde" | "boxed" | "dot"
-            | "underline" => {
+            "binom" | "dbinom" | "tbinom" => {
+                let (n, k) = (self.argument(depth)?, self.argument(depth)?);
+                out.push_str(&format!(" {n} choose {k} "));
+            }
+            "log" if self.chars.get(self.at) == Some(&'_') => {
+                self.at += 1;
+                out.push_str(&format!(" log base {} of ", self.argument(depth)?));
+            }
+            "color" | "textcolor" => {
+                self.argument(depth)?;
+            }
+            "mathbb" | "mathcal" | "mathfrak" | "mathscr" | "vec" | "hat" | "widehat" | "bar"
+            | "overline" | "tilde" | "boxed" | "dot" | "underline" | "underbrace" | "overbrace"
+            | "cancel" | "pmb" | "bm" | "boldsymbol" | "overrightarrow" => {
                 out.push_str(&format!(" {} ", self.argument(depth)?));
             }
             "left" | "right" | "big" | "Big" | "bigl" | "bigr" | "displaystyle" | "quad" | "qquad"
@@ -257,7 +360,25 @@ mod tests {
         ] {
             assert_eq!(plain(formula).as_deref(), Some(expected), "{formula}");
         }
+        for (formula, expected) in [
+            (r"\begin{equation} E = m \label{eq:1} \end{equation}", "E = m"),
+            (r"\begin{align*} a &= b \\ c &= d \nonumber \end{align*}", "a = b, c = d"),
+            (
+                r"f = \begin{cases} x, & x > 0 \\ 0 & \text{otherwise} \end{cases}",
+                "f = x if x > 0 , 0 otherwise",
+            ),
+            (r"\binom{n}{k} = n!", "n choose k = n factorial"),
+            (r"\log_2 8", "log base 2 of 8"),
+            (r"|x| < 5", "the absolute value of x < 5"),
+            (r"P(A|B)", "P(A given B)"),
+            (r"e^{-x^2}", "e to the minus x squared"),
+            (r"f'(x)", "f′(x)"),
+        ] {
+            assert_eq!(plain(formula).as_deref(), Some(expected), "{formula}");
+        }
         assert_eq!(plain(r"\begin{matrix} a & b \end{matrix}"), None);
+        assert_eq!(plain(r"\begin{align"), None);
+        assert_eq!(plain(&r"a \\ ".repeat(100)), None);
         assert_eq!(plain(&"{".repeat(900)), None);
         assert_eq!(plain(""), None);
     }
@@ -269,6 +390,7 @@ mod tests {
         assert!(is_formula(r"\alpha"));
         assert!(!is_formula("5 and "));
         assert!(!is_formula("5-"));
+        assert!(!is_formula(".75, 5¢, US"));
         assert!(!is_formula("20 per person, or"));
     }
 }

@@ -42,6 +42,13 @@ struct Pass<'a> {
     links: bool,
 }
 
+/// Commands of LaTeX of which the arguments are names and measures.
+#[rustfmt::skip]
+const UNSAID: &[&str] = &[
+    "begin", "end", "label", "ref", "eqref", "cite", "citep", "citet", "bibliography", "usepackage", "documentclass",
+    "includegraphics", "vspace", "hspace", "input", "include",
+];
+
 /// Pairs backtick runs of equal length, from the last to the first.
 fn matching_ticks(chars: &[char]) -> HashMap<usize, usize> {
     let mut runs = Vec::new();
@@ -157,7 +164,11 @@ impl Pass<'_> {
                 && !(self.previous().is_alphanumeric() || ":\\.".contains(self.previous())) =>
             {
                 let len = self.chars[self.at + 1..].iter().take_while(|c| c.is_ascii_alphabetic()).count();
+                let name: String = self.chars[self.at + 1..self.at + 1 + len].iter().collect();
                 self.at += 1 + len;
+                if UNSAID.contains(&name.as_str()) {
+                    self.arguments();
+                }
                 self.push(' ');
             }
             c if c.is_ascii_punctuation() => {
@@ -169,6 +180,17 @@ impl Pass<'_> {
                 self.at += 2;
             }
             _ => self.keep('\\'),
+        }
+    }
+
+    /// Passes the arguments of a LaTeX command.
+    fn arguments(&mut self) {
+        const LONGEST: usize = 120;
+        for (open, close) in [('[', ']'), ('{', '}'), ('{', '}')] {
+            if self.char(self.at) == open {
+                let rest = &self.chars[self.at..self.chars.len().min(self.at + LONGEST)];
+                self.at += rest.iter().position(|c| *c == close).map_or(1, |len| len + 1);
+            }
         }
     }
 

@@ -33,7 +33,13 @@ impl Quantity {
 /// "10k", "2.5M", "7B": a multiplier glued to the number; "5 million" after a space.
 fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
     if let Some(word) = scan.word_after(i) {
-        return SCALE_WORDS.iter().find(|w| **w == word).map(|w| (*w, i + 2));
+        let short = match word {
+            "mn" | "mln" => Some("million"),
+            "bn" | "bln" => Some("billion"),
+            "tn" => Some("trillion"),
+            _ => None,
+        };
+        return SCALE_WORDS.iter().find(|w| **w == word).copied().or(short).map(|w| (w, i + 2));
     }
     let word = scan.word(i)?;
     // "4K video", "5K race", "a 24K ring" keep their letter.
@@ -78,10 +84,10 @@ fn scale(scan: &Scan, i: usize) -> Option<(&'static str, usize)> {
 
 /// Nouns that are numbered with a letter behind.
 #[rustfmt::skip]
-const LETTERED: &[&str] = &[
+pub(super) const LETTERED: &[&str] = &[
     "Gate", "gate", "Room", "room", "Seat", "seat", "Row", "Rm", "Apt", "Apartment", "apartment", "Unit", "Suite",
     "Exit", "exit", "Block", "Building", "Platform", "Section", "Figure", "Table", "Grade", "Class",
-    "Appendix", "Exhibit", "Flat",
+    "Appendix", "Exhibit", "Flat", "Seats", "seats", "Gates", "size", "Size",
 ];
 
 /// Any quantity with a unit, percent sign or multiplier, any span, product or score.
@@ -90,14 +96,20 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         return Some(unit);
     }
     if scan.is_mark(i.wrapping_sub(1), "/") {
-        // "180°C/350°F"
-        return Quantity::read(scan, i).and_then(|quantity| single(scan, i, &quantity));
+        // "180°C/350°F", "7B/13B"
+        let quantity = Quantity::read(scan, i)?;
+        let scaled = !quantity.scale.is_empty();
+        let words = || scaled.then(|| Spoken { next: quantity.next, words: quantity.words(scan.locale) });
+        return single(scan, i, &quantity).or_else(words);
     }
     if !scan.starts(i) {
         return None;
     }
+    if let Some(spoken) = multiplied(scan, i).or_else(|| models(scan, i)) {
+        return Some(spoken);
+    }
     if scan.digits(i).is_some()
-        && let Some(spoken) = feet_and_inches(scan, i).or_else(|| product(scan, i))
+        && let Some(spoken) = arc(scan, i).or_else(|| feet_and_inches(scan, i)).or_else(|| product(scan, i))
     {
         return Some(spoken);
     }
@@ -108,11 +120,57 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
             && scan.ends(first.next + 1)
             && scan.mark(first.next + 1) != Some('+');
         match plus {
+            // "30+ min"
+            true if let Some(unit) = tail(scan, first.next + 1) => {
+                Spoken::new(unit.next, format!("{} plus {}", first.words(scan.locale), unit.many))
+            }
             true => Spoken::new(first.next + 1, format!("{} plus", first.words(scan.locale))),
             false if first.scale.is_empty() => None,
             false => Spoken::new(first.next, first.words(scan.locale)),
         }
     })
+}
+
+/// `48°51′30″`: degrees, minutes and seconds of arc.
+fn arc(scan: &Scan, i: usize) -> Option<Spoken> {
+    let said = |number: &Numeral, name: &str| {
+        let plural = if number.is_one() { "" } else { "s" };
+        format!("{} {name}{plural}", number.words(scan.locale))
+    };
+    let degrees = Numeral::read(scan, i).filter(|n| scan.is_mark(n.next, "°"))?;
+    let minutes =
+        Numeral::read(scan, scan.skip_space(degrees.next + 1)).filter(|n| scan.is_mark(n.next, "'′"))?;
+    let words = format!("{} {}", said(&degrees, "degree"), said(&minutes, "minute"));
+    let seconds =
+        Numeral::read(scan, scan.skip_space(minutes.next + 1)).filter(|n| scan.is_mark(n.next, "\"″"));
+    match seconds {
+        Some(seconds) => Spoken::new(seconds.next + 1, format!("{words} {}", said(&seconds, "second"))),
+        None => Spoken::new(minutes.next + 1, words),
+    }
+}
+
+/// "paper towels x2"
+fn multiplied(scan: &Scan, i: usize) -> Option<Spoken> {
+    let things = scan.word_before(i).is_some_and(|w| w.ends_with('s') && w.chars().all(char::is_lowercase));
+    let digits =
+        scan.digits(i + 1).filter(|d| d.len() <= 2 && things && matches!(scan.text(i), "x" | "×"))?;
+    let ends = scan.is_last(i + 2) || scan.is_mark(i + 2, ",;)");
+    ends.then(|| Spoken { next: i + 2, words: format!("times {}", numbers::cardinal(digits, scan.locale)) })
+}
+
+/// "two Boeing 737s": things that are named by their number.
+fn models(scan: &Scan, i: usize) -> Option<Spoken> {
+    let digits = scan.digits(i).filter(|d| d.len() == 3 && scan.is_word(i + 1, "s") && scan.ends(i + 2))?;
+    let named = i > 2 && scan.word_before(i).is_some_and(|w| w.starts_with(char::is_uppercase));
+    named.then(|| Spoken { next: i + 2, words: numbers::plural(&numbers::code(digits, scan.locale)) })
+}
+
+/// Whether a straight quote at `i` closes one that was opened: else it is the sign of inches.
+fn closes_quote(scan: &Scan, i: usize) -> bool {
+    const REACH: usize = 120;
+    let quotes = (i.saturating_sub(REACH)..i)
+        .filter(|&k| scan.is_mark(k, "\"") && scan.digits(k.wrapping_sub(1)).is_none());
+    quotes.count() % 2 == 1
 }
 
 /// What a quantity is counted in.
@@ -129,6 +187,14 @@ fn tail(scan: &Scan, i: usize) -> Option<Tail> {
     }
     if scan.is_mark(at, "‰") {
         return Some(Tail { one: "per mille".into(), many: "per mille".into(), next: at + 1 });
+    }
+    // `13.4" screen`
+    if scan.is_mark(i, "\"")
+        && scan.digits(i.wrapping_sub(1)).is_some()
+        && scan.ends(i + 1)
+        && !closes_quote(scan, i)
+    {
+        return Some(Tail { one: "inch".into(), many: "inches".into(), next: i + 1 });
     }
     // "2x/day"
     let rate = scan.word(i + 2).filter(|w| scan.is_mark(i + 1, "/") && units::is_name(w) && scan.ends(i + 3));
@@ -151,8 +217,10 @@ fn tail(scan: &Scan, i: usize) -> Option<Tail> {
     }
     // "5-km run": the hyphen makes it an adjective.
     if scan.is_mark(i, "-") && scan.word(i + 1).is_some() {
-        let unit = units::read(scan, i + 1)
-            .filter(|u| scan.is_space(u.next) && !matches!(scan.text(i + 1), "in" | "h" | "m"))?;
+        let unit = units::read(scan, i + 1).filter(|u| {
+            let closed = scan.is_space(u.next) || scan.is_mark(u.next, ",;)");
+            closed && !matches!(scan.text(i + 1), "in" | "h" | "m")
+        })?;
         return Some(Tail { many: unit.one.clone(), one: unit.one, next: unit.next });
     }
     let unit = units::read(scan, i)?;
@@ -258,6 +326,12 @@ fn feet_and_inches(scan: &Scan, i: usize) -> Option<Spoken> {
     if scan.ends(i + 2) && units::adjectival(scan, i, i + 2) {
         return Spoken::new(i + 2, format!("{} foot", words(feet)));
     }
+    // "heat for 5′"
+    if scan.is_mark(i + 1, "′") && matches!(scan.word_before(i), Some("for" | "after" | "every" | "within"))
+    {
+        let name = if feet == "1" { "minute" } else { "minutes" };
+        return Spoken::new(i + 2, format!("{} {name}", words(feet)));
+    }
     if scan.is_mark(i + 1, "′") && scan.ends(i + 2) {
         let name = if feet == "1" { "foot" } else { "feet" };
         return Spoken::new(i + 2, format!("{} {name}", words(feet)));
@@ -325,9 +399,11 @@ fn product(scan: &Scan, i: usize) -> Option<Spoken> {
     let mut words = words.join(" by ");
     if let Some(unit) = unit {
         next = unit.next;
-        words = format!("{words} {}", unit.many);
+        let name = if units::adjectival(scan, i, next) { unit.one } else { unit.many };
+        words = format!("{words} {name}");
     } else if !length.is_empty() {
-        words = format!("{words} {length}");
+        let one = if length == "feet" { "foot" } else { "inch" };
+        words = format!("{words} {}", if units::adjectival(scan, i, next) { one } else { length });
     }
     Spoken::new(next, words)
 }
@@ -342,38 +418,30 @@ fn after_length_mark(scan: &Scan, i: usize, length: &mut &str) -> usize {
     i + 1
 }
 
-/// `16:9`, `5:1`, `1:1`: what is not a time.
+/// `16:9`, `5:1`, `1:1`, `3:4:5`: what is not a time.
 pub(super) fn ratio(scan: &Scan, i: usize) -> Option<Spoken> {
     let first = scan.digits(i).filter(|_| scan.starts(i))?;
-    if !scan.is_mark(i + 1, ":") || !scan.ends(i + 3) || scan.is_mark(i + 3, ":") {
+    let words = |digits: &str| numbers::cardinal(digits, scan.locale);
+    if !scan.is_mark(i + 1, ":") || !scan.ends(i + 3) {
         return None;
     }
     let last = scan.digits(i + 2)?;
-    let words = |digits: &str| numbers::cardinal(digits, scan.locale);
-    let verse = scan.word_before(i).is_some_and(|w| BOOKS.contains(&w));
+    if scan.is_mark(i + 3, ":") {
+        let third = scan.digits(i + 4).filter(|d| d.len() == 1 && first.len() == 1 && last.len() == 1)?;
+        let words = format!("{} to {} to {}", words(first), words(last), words(third));
+        return if scan.is_mark(i + 5, ":") { None } else { Spoken::new(i + 5, words) };
+    }
     let told = matches!(
         scan.word_after(i + 3),
         Some("ratio" | "scale" | "odds" | "split" | "dilution" | "mix" | "mixture")
     );
     let shape = matches!(scan.span(i, i + 3), "16:9" | "4:3" | "21:9" | "16:10" | "9:16");
-    let middle = if verse {
-        ""
-    } else if shape {
-        " by"
-    } else {
-        " to"
-    };
-    if last.len() == 2 && first.len() <= 2 && !verse && !shape && !told {
+    let middle = if shape { "by" } else { "to" };
+    // "8080:80" is a pair of ports.
+    let words =
+        |digits: &str| if first.len() >= 4 { numbers::code(digits, scan.locale) } else { words(digits) };
+    if last.len() == 2 && first.len() <= 2 && !shape && !told {
         return None; // a time, which comes later
     }
-    Spoken::new(i + 3, format!("{}{middle} {}", words(first), words(last)))
+    Spoken::new(i + 3, format!("{} {middle} {}", words(first), words(last)))
 }
-
-/// Books with verses: "John 3:16".
-#[rustfmt::skip]
-const BOOKS: &[&str] = &[
-    "Genesis", "Exodus", "Leviticus", "Numbers", "Deuteronomy", "Joshua", "Judges", "Samuel", "Kings", "Psalm", "Psalms",
-    "Proverbs", "Ecclesiastes", "Isaiah", "Jeremiah", "Ezekiel", "Daniel", "Matthew", "Mark", "Luke", "John", "Acts",
-    "Romans", "Corinthians", "Galatians", "Ephesians", "Philippians", "Colossians", "Hebrews", "James", "Peter",
-    "Revelation", "Quran", "Surah",
-];

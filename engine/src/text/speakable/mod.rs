@@ -37,6 +37,7 @@ mod code;
 mod dates;
 mod flags;
 mod fractions;
+mod grouping;
 mod html;
 mod identifiers;
 mod idioms;
@@ -44,6 +45,7 @@ mod latex;
 mod markdown;
 mod measures;
 mod money;
+mod notation;
 mod numbers;
 mod output;
 mod phones;
@@ -58,6 +60,7 @@ mod terminal;
 mod tests;
 mod times;
 mod units;
+mod verses;
 mod versions;
 mod web;
 
@@ -83,6 +86,8 @@ pub struct Speakable {
     line: Line,
     /// The announcement that was said last, so that it is not repeated clause after clause.
     announced: String,
+    /// Where in the reply the last clause ended, if it did in a run without a space that may go on in the next.
+    run: Option<usize>,
 }
 
 /// What the current line is.
@@ -101,13 +106,26 @@ const MAX_PIECE: usize = 400;
 impl Speakable {
     /// For the start of a reply.
     pub fn new(locale: Locale) -> Self {
-        Self { locale, open: markdown::Open::default(), line: Line::Prose, announced: String::new() }
+        Self {
+            locale,
+            open: markdown::Open::default(),
+            line: Line::Prose,
+            announced: String::new(),
+            run: None,
+        }
     }
 
     /// The words of the next clause: nothing if it has none to say, several pieces if it is very long.
     ///
     /// Each piece has Latin letters, spaces and `.,;:!?—…"()'-` only, and at least one letter.
     pub fn push(&mut self, clause: &Clause) -> Vec<String> {
+        let goes_on = self.run.take() == Some(clause.chars.start);
+        let rest = goes_on.then(|| after_run(clause));
+        let clause = rest.as_ref().unwrap_or(clause);
+        let cut = clause.end == ClauseEnd::Phrase && strings::ends_in_run(&clause.text);
+        if cut || goes_on && clause.text.is_empty() {
+            self.run = Some(clause.chars.end);
+        }
         let words = match clause.kind {
             ClauseKind::Code => code::omitted(language(&clause.text)),
             ClauseKind::Table => "Table omitted.".to_string(),
@@ -131,15 +149,14 @@ impl Speakable {
 
     fn math(&self, text: &str) -> String {
         let body = text.trim_matches('$');
-        let body = body.strip_prefix("\\[").and_then(|b| b.strip_suffix("\\]")).unwrap_or(body);
-        match latex::plain(body) {
-            Some(plain) => {
-                let mut words = rules::speak(&plain, self.locale);
-                end_with_stop(&mut words);
-                words
-            }
-            None => "Formula omitted.".into(),
-        }
+        let body = body.strip_prefix("\\[").map_or(body, |b| b.strip_suffix("\\]").unwrap_or(b));
+        let Some(lines) = latex::lines(body) else { return "Formula omitted.".into() };
+        let said = lines.iter().map(|line| {
+            let mut words = rules::speak(line, self.locale);
+            end_with_stop(&mut words);
+            words
+        });
+        said.collect::<Vec<_>>().join(" ")
     }
 
     fn text(&mut self, clause: &Clause) -> String {
@@ -182,6 +199,13 @@ pub fn speak(text: &str, locale: Locale) -> Vec<String> {
     let mut clauses = splitter.push(text);
     clauses.extend(splitter.flush());
     clauses.iter().flat_map(|clause| speakable.push(clause)).collect()
+}
+
+/// What is left of a clause that goes on with the run of characters which the last one was cut in.
+fn after_run(clause: &Clause) -> Clause {
+    let run = clause.text.find(char::is_whitespace).unwrap_or(clause.text.len());
+    let text = clause.text[run..].trim_start().to_string();
+    Clause { text, starts_line: false, ..clause.clone() }
 }
 
 /// The language on the opening line of a fence.

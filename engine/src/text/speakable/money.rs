@@ -99,7 +99,17 @@ struct Amount {
 
 impl Amount {
     fn read(scan: &Scan, i: usize) -> Option<Self> {
-        let number = Numeral::read(scan, i)?;
+        let mut number = Numeral::read(scan, i)?;
+        // "12,50 €": the comma of most of Europe.
+        let decimals =
+            scan.digits(number.next + 1).filter(|d| d.len() <= 2 && scan.is_mark(number.next, ","));
+        if let Some(decimals) = decimals.filter(|_| !number.grouped && number.frac.is_none()) {
+            let sign = |k: usize| scan.is_mark(k, "€");
+            if sign(scan.skip_space(number.next + 2)) || sign(i.wrapping_sub(1)) && decimals.len() == 2 {
+                number.frac = Some(decimals.to_string());
+                number.next += 2;
+            }
+        }
         let (scale, next) = scale(scan, number.next).unwrap_or(("", number.next));
         Some(Self { number, scale, next })
     }
@@ -138,12 +148,19 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if !scan.starts(i) && !scan.is_mark(i.wrapping_sub(1), "/-") {
         return None;
     }
-    let minus = scan.is_mark(i, "-−") && scan.starts(i) && sign(scan, i + 1).is_some();
+    // "EBITDA –$0.3M" has a dash for a minus.
+    let spaced = scan.is_mark(i, "–") && (i == 0 || scan.is_space(i - 1));
+    let minus = (spaced || scan.is_mark(i, "-−")) && scan.starts(i) && sign(scan, i + 1).is_some();
     let start = i + usize::from(minus);
     let mut spoken =
         signed(scan, i, start).or_else(|| coded(scan, start)).or_else(|| trailing(scan, start))?;
     if minus {
         spoken.words.insert_str(0, "minus ");
+    }
+    // "€40–50 pp"
+    if scan.word_after(spoken.next) == Some("pp") && scan.ends(spoken.next + 2) {
+        spoken.words.push_str(" per person");
+        spoken.next += 2;
     }
     // "$20/month"
     if scan.is_mark(spoken.next, "/")
@@ -154,7 +171,7 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         spoken.words.push_str(&format!(" per {per}"));
         spoken.next += 2;
         // "$9.99/mo. or"
-        let goes_on = scan.word_after(spoken.next + 1).is_some_and(|w| w.starts_with(char::is_lowercase));
+        let goes_on = !scan.is_last(spoken.next);
         spoken.next += usize::from(goes_on && scan.is_mark(spoken.next, "."));
     }
     Some(spoken)
@@ -165,6 +182,10 @@ fn signed(scan: &Scan, from: usize, i: usize) -> Option<Spoken> {
     let (currency, mut at) = sign(scan, i)?;
     let minus = scan.is_mark(at, "-−");
     at += usize::from(minus);
+    // "US$ 40"
+    if scan.digits(at + 1).is_some() {
+        at = scan.skip_space(at);
+    }
     let amount = Amount::read(scan, at)?;
     let mut spoken = range(scan, currency, &amount).or_else(|| {
         let plus = scan.is_mark(amount.next, "+") && scan.ends(amount.next + 1);

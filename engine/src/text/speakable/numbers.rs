@@ -66,8 +66,30 @@ fn three_digits(n: u32, locale: Locale) -> String {
     }
 }
 
+/// Digits of the longest number that is read, and of the longest that is counted: the splitter cuts longer ones.
+const LONGEST: usize = 40;
+const LONGEST_COUNTED: usize = 800;
+
+/// Decimals that are read to whoever asks for them, and those that are read of more.
+const MOST_DECIMALS: usize = 100;
+const FEW_DECIMALS: usize = 20;
+
+/// What is said of a number with more digits than anyone listens to.
+fn endless(digits: &str) -> Option<String> {
+    match digits.len() {
+        0..=LONGEST => None,
+        len @ ..=LONGEST_COUNTED => {
+            Some(format!("a number of {} digits", cardinal(&len.to_string(), Locale::EnUs)))
+        }
+        _ => Some("a very long number".into()),
+    }
+}
+
 /// A string of ASCII digits as a cardinal; without a name for its size, digit by digit.
 pub(super) fn cardinal(digits: &str, locale: Locale) -> String {
+    if let Some(words) = endless(digits) {
+        return words;
+    }
     let digits = digits.trim_start_matches('0');
     if digits.is_empty() {
         return SMALL[0].to_string();
@@ -129,8 +151,20 @@ pub(super) fn plural(words: &str) -> String {
     }
 }
 
-/// Digit by digit.
+/// Digit by digit, if they are not too many.
 pub(super) fn spell(digits: &str) -> String {
+    endless(digits).unwrap_or_else(|| one_by_one(digits))
+}
+
+/// What stands after the decimal point, digit by digit.
+pub(super) fn decimals(digits: &str) -> String {
+    match digits.len() {
+        0..=MOST_DECIMALS => one_by_one(digits),
+        _ => format!("{}, and so on", one_by_one(&digits[..FEW_DECIMALS])),
+    }
+}
+
+fn one_by_one(digits: &str) -> String {
     let words: Vec<&str> =
         digits.bytes().filter(u8::is_ascii_digit).map(|b| SMALL[usize::from(b - b'0')]).collect();
     words.join(" ")
@@ -163,8 +197,15 @@ pub(super) fn code(digits: &str, locale: Locale) -> String {
         3 if low == 0 => cardinal(digits, locale),
         3 if low < 10 => format!("{} oh {}", two_digits(high), two_digits(low)),
         3 => format!("{} {}", two_digits(high), two_digits(low)),
-        4 if value.is_multiple_of(1000) || low > 0 && low < 10 => cardinal(digits, locale),
+        // "ISO 9001", but "flight 2402"
+        4 if value.is_multiple_of(1000) || low > 0 && low < 10 && high.is_multiple_of(10) => {
+            cardinal(digits, locale)
+        }
         4 => year(value, locale),
+        // "the i7-13700K"
+        5 if low == 0 && !high.is_multiple_of(10) && high < 200 => {
+            format!("{} {} hundred", two_digits(high / 10), two_digits(high % 10))
+        }
         _ => spell_oh(digits),
     }
 }
@@ -267,7 +308,7 @@ impl Numeral {
                 words.push(' ');
             }
             words.push_str("point ");
-            words.push_str(&spell(frac));
+            words.push_str(&decimals(frac));
         }
         words
     }
@@ -279,7 +320,9 @@ fn thousands(scan: &Scan, i: usize, separator: &str) -> (usize, usize) {
     if scan.digits(i).is_none_or(|d| d.len() > 3 || d.starts_with('0')) {
         return (0, next);
     }
-    while groups < 20 && scan.is_mark(next, separator) && scan.digits(next + 1).is_some_and(|d| d.len() == 3)
+    while groups < LONGEST_COUNTED / 3
+        && scan.is_mark(next, separator)
+        && scan.digits(next + 1).is_some_and(|d| d.len() == 3)
     {
         groups += 1;
         next += 2;
@@ -360,8 +403,45 @@ fn is_series(word: &str) -> bool {
 const NAMED_BY_CODE: &[&str] = &[
     "Route", "Highway", "Interstate", "Flight", "flight", "Room", "room", "Boeing", "Airbus", "Apt",
     "Apartment", "Suite", "Error", "error", "Channel", "channel", "Bus", "Area", "Studio", "Form", "HTTP",
-    "status", "Unit",
+    "status", "Unit", "port", "Port",
 ];
+
+/// Numbers that are called for help, digit by digit.
+const EMERGENCY: &[&str] = &[
+    "000", "110", "111", "112", "117", "118", "119", "211", "311", "411", "811", "911", "988", "997", "999",
+];
+
+/// Where the numbers are called that stand alone before a bracket.
+#[rustfmt::skip]
+const COUNTRIES: &[&str] = &[
+    "Australia", "Canada", "China", "EU", "Europe", "France", "Germany", "India", "Ireland", "Japan", "Mexico", "NZ", "UK", "US", "USA",
+];
+
+/// Words that tell such a number from a count.
+#[rustfmt::skip]
+const CALLS: &[&str] = &[
+    "ambulance", "call", "calling", "called", "calls", "crisis", "dial", "dialing", "dialling", "dispatcher", "emergency",
+    "emergencies", "hotline", "lifeline", "operator", "phone", "police", "responders", "rescue", "text",
+];
+
+/// "Call 911 or 112", "the 911 operator"; but "112 people were called".
+fn is_call(scan: &Scan, i: usize, digits: &str) -> bool {
+    const REACH: usize = 40;
+    if !EMERGENCY.contains(&digits) || !scan.ends(i + 1) {
+        return false;
+    }
+    let told = |k: usize| scan.word(k).is_some_and(|w| CALLS.contains(&w.to_lowercase().as_str()));
+    let near = (i.saturating_sub(REACH)..scan.len().min(i + REACH)).any(told);
+    let counted = scan.word_after(i + 1).is_some_and(|w| {
+        w.ends_with('s') && w.len() > 3 && !matches!(w, "calls" | "operators" | "dispatchers")
+            || w == "people"
+    });
+    // "999 (UK)"
+    let country = scan.is_mark(i + 2, "(") && scan.word(i + 3).is_some_and(|w| COUNTRIES.contains(&w));
+    let near = near || country;
+    let named = scan.word_before(i).is_some_and(|w| w.starts_with(char::is_uppercase) && !told(i - 2));
+    !counted && (near || digits == "911" && !named)
+}
 
 /// Numbers that have a reading of their own.
 fn famous(scan: &Scan, i: usize, digits: &str) -> Option<String> {
@@ -370,11 +450,9 @@ fn famous(scan: &Scan, i: usize, digits: &str) -> Option<String> {
     match digits {
         "007" => Some("double oh seven".into()),
         "90210" => Some(spell_oh(digits)),
-        "911" | "411" | "999" | "112"
-            if matches!(before, "Call" | "call" | "calling" | "called" | "Dial" | "dial") =>
-        {
-            Some(spell(digits))
-        }
+        _ if is_call(scan, i, digits) => Some(spell(digits)),
+        // "a Porsche 911"
+        "911" if capital => Some("nine eleven".into()),
         "101" if capital && scan.ends(i + 1) && scan.word_after(i + 1).is_none() => Some("one oh one".into()),
         "8080" => Some("eighty eighty".into()),
         "404" if scan.word_after(i + 1).is_some_and(|w| matches!(w, "error" | "page" | "errors" | "Not")) => {

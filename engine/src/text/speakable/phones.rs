@@ -23,13 +23,20 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if !scan.ends(next) {
         return None;
     }
+    // "NY 10001-1234"
+    let state = scan.word_before(i).is_some_and(|w| super::abbreviations::state(w).is_some() || w == "ZIP");
     let lens: Vec<usize> = groups.iter().map(|g| g.text.len()).collect();
     let separators: Vec<char> = groups.iter().skip(1).map(|g| g.before).collect();
     let all = |set: &str| separators.iter().all(|c| set.contains(*c));
     let known = match lens[..] {
         // "200-1500 words" is a span.
         [3, 4] => all("-") && !groups[1].text.ends_with('0') && !groups[0].text.starts_with(['0', '1']),
+        [5, 4] if state => all("-"),
         [3, 3, 4] => all("-. )") && (!all(" ") || groups[0].bracket),
+        // "(020) 7946-0958"
+        [_, _, ..] if groups[0].bracket => {
+            all(" -.)") && (9..=12).contains(&lens.iter().sum::<usize>()) && groups[0].text.starts_with('0')
+        }
         [3..=5, _, ..] if groups[0].text.starts_with('0') => all(" -") && lens.iter().sum::<usize>() >= 9,
         [1, 3, 3, 4] => groups[0].text == "1" && all("-. )"),
         // Account, social security and book numbers: at least three groups.
@@ -37,7 +44,25 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         _ => false,
     };
     known.then_some(())?;
-    Spoken::new(next, say(&groups))
+    Some(with_extension(scan, next, say(&groups)))
+}
+
+/// "x204", "ext. 12" behind a number.
+fn with_extension(scan: &Scan, next: usize, words: String) -> Spoken {
+    let comma = usize::from(scan.is_mark(next, ",") && scan.is_space(next + 1));
+    let at = scan.skip_space(next + comma);
+    let after = scan.skip_space(at + 1 + usize::from(scan.is_mark(at + 1, ".")));
+    match scan.digits(after).filter(|d| matches!(scan.text(at), "x" | "X" | "ext" | "Ext") && d.len() <= 6) {
+        Some(digits) if scan.ends(after + 1) => {
+            let said = if digits.len() <= 2 {
+                numbers::cardinal(digits, scan.locale)
+            } else {
+                numbers::spell(digits)
+            };
+            Spoken { next: after + 1, words: format!("{words}, extension {said}") }
+        }
+        _ => Spoken { next, words },
+    }
 }
 
 fn is_iso_date(lens: &[usize]) -> bool {
@@ -55,11 +80,11 @@ fn groups(scan: &Scan, i: usize) -> Option<(Vec<Group<'_>>, usize)> {
     let mut groups = Vec::new();
     let mut at = i;
     if scan.is_mark(i, "(") {
-        let text = scan.digits(i + 1).filter(|d| d.len() == 3)?;
+        let text = scan.digits(i + 1).filter(|d| (2..=5).contains(&d.len()))?;
         scan.is_mark(i + 2, ")").then_some(())?;
         groups.push(Group { text, before: ' ', bracket: true });
         at = scan.skip_space(i + 3);
-        let text = scan.digits(at).filter(|d| d.len() == 3)?;
+        let text = scan.digits(at).filter(|d| (3..=8).contains(&d.len()))?;
         groups.push(Group { text, before: ')', bracket: false });
         at += 1;
     } else {
@@ -113,5 +138,5 @@ fn international(scan: &Scan, i: usize) -> Option<Spoken> {
     let (groups, next) = groups(scan, i + 1)?;
     let digits: usize = groups.iter().map(|g| g.text.len()).sum();
     ((8..=16).contains(&digits) && scan.ends(next)).then_some(())?;
-    Spoken::new(next, format!("plus {}", say(&groups)))
+    Some(with_extension(scan, next, format!("plus {}", say(&groups))))
 }

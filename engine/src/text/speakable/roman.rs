@@ -41,6 +41,13 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         Some(stem) => (stem, "'s"),
         None => (word, ""),
     };
+    // "Act III, Scene ii"; "i" alone is a number there too, other small letters are not.
+    let small = numeral.bytes().all(|b| b"ivx".contains(&b)) && (numeral.len() > 1 || numeral == "i");
+    if small && matches!(scan.word_before(i), Some("Scene" | "Act" | "Part" | "Chapter" | "Book" | "Section"))
+    {
+        let value = value(&numeral.to_uppercase())?;
+        return Spoken::new(i + 1, numbers::cardinal(&value.to_string(), scan.locale));
+    }
     let value = value(numeral)?;
     if !scan.starts(i) || !scan.ends(i + 1) {
         return None;
@@ -49,6 +56,10 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     let single = numeral.len() == 1;
     let cardinal = || numbers::integer(&value.to_string(), scan.locale);
     let spoken = |words: String| Spoken::new(i + 1, format!("{words}{possessive}"));
+    // "Xbox Series X"
+    if before == "Series" && numeral == "X" {
+        return None;
+    }
     if HEADS.contains(&before) || !single && SMALL_HEADS.contains(&before) {
         return spoken(cardinal());
     }

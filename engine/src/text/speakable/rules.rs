@@ -4,19 +4,22 @@ use super::output::Output;
 use super::scan::{Kind, Scan, Spoken};
 use super::{
     Locale, abbreviations, acronyms, calls, chemistry, dates, flags, fractions, idioms, measures, money,
-    numbers, phones, roman, scripts, strings, symbols, times, versions, web,
+    notation, numbers, phones, roman, scripts, strings, symbols, times, verses, versions, web,
 };
 
 type Rule = fn(&Scan, usize) -> Option<Spoken>;
 
 /// Most specific first: a rule sees only what those before it left.
 const RULES: &[Rule] = &[
+    strings::unbroken,
     scripts::rule,
     idioms::rule,
     calls::rule,
     flags::rule,
+    notation::rule,
     web::rule,
     strings::rule,
+    verses::rule,
     phones::rule,
     money::rule,
     dates::rule,
@@ -84,6 +87,20 @@ fn punctuation(scan: &Scan, i: usize, mark: char, out: &mut Output) {
         '-' if spaced => out.dash(),
         '-' if scan.is_mark(i + 1, "-") && i > 0 && said(i - 1) && said(i + 2) => out.dash(),
         '-' if scan.is_mark(i + 1, "-") && i > 0 && scan.is_space(i - 1) && scan.is_space(i + 2) => {
+            out.dash()
+        }
+        // "10⁻¹–10⁻⁶"
+        '–' | '-' if i > 0 && scan.is_mark(i - 1, "⁰¹²³⁴⁵⁶⁷⁸⁹%°") && scan.digits(i + 1).is_some() => {
+            out.words("to")
+        }
+        // "NYK 99–GSW 105", "2019–present"
+        '–' if inside
+            && scan.digits(i - 1).is_some()
+            && matches!(scan.text(i + 1), "present" | "Present" | "now" | "today") =>
+        {
+            out.words("to")
+        }
+        '–' if inside && scan.digits(i - 1).is_some() && scan.text(i + 1).chars().all(char::is_uppercase) => {
             out.dash()
         }
         '–' if inside => {

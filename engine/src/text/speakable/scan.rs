@@ -2,8 +2,9 @@
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-use super::Locale;
 use super::scripts::{Script, script};
+use super::{Locale, grouping};
+use crate::text::phonemes::digit;
 
 /// What a token is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,19 +232,14 @@ pub(super) const OHM: char = '\u{2126}';
 
 /// Brings typography to one form: compatibility letters, quotes, dashes, spaces, invisible characters.
 fn clean(text: &str) -> String {
-    let chars: Vec<char> = text.nfc().collect();
-    let digit = |i: usize| chars.get(i).is_some_and(char::is_ascii_digit);
+    let mut chars: Vec<char> = text.nfc().map(|c| digit(c).unwrap_or(c)).collect();
+    grouping::join(&mut chars);
     let mut out = String::with_capacity(text.len());
     for (i, &c) in chars.iter().enumerate() {
         let previous = i.checked_sub(1).and_then(|p| chars.get(p)).copied();
         let next = chars.get(i + 1).copied();
+        let after = chars.get(i + 2).copied();
         match c {
-            // "12 500" with a space that does not break is one number.
-            '\u{A0}' | '\u{202F}' | '\u{2009}'
-                if i > 0 && digit(i - 1) && digit(i + 1) && digit(i + 2) && digit(i + 3) && !digit(i + 4) =>
-            {
-                out.push(',');
-            }
             '\u{B5}' | '\u{3BC}' if next.is_some_and(|n| n.is_ascii_alphabetic()) => out.push(MICRO),
             '\u{3A9}' | '\u{2126}' if previous.is_some_and(|p| p.is_ascii_digit() || "kM ".contains(p)) => {
                 out.push(OHM);
@@ -251,17 +247,19 @@ fn clean(text: &str) -> String {
             '½' | '¼' | '¾' | '⅐'..='⅞' | '↉' | '²' | '³' | '¹' | '⁰'..='⁻' | 'ⁿ' | '…' => {
                 out.push(c)
             }
-            '‘' | '’' | '‚' | '‛' | '`' | '´' | 'ʼ' => out.push('\''),
+            '‘' | '’' | '‚' | '‛' | '`' | '´' | 'ʼ' | 'ʻ' => out.push('\''),
             '“' | '”' | '„' | '‟' | '«' | '»' => out.push('"'),
             '‐' | '‑' | '﹣' | '－' => out.push('-'),
             '‒' | '–' => out.push('–'),
             '—' | '―' => out.push('—'),
             '−' => out.push('−'),
             '。' | '｡' | '।' | '॥' | '۔' => out.push('.'),
-            '、' | '،' => out.push(','),
+            '٫' => out.push('.'),
+            '、' | '،' | '٬' => out.push(','),
+            '٪' => out.push('%'),
             '؟' => out.push('?'),
             '؛' => out.push(';'),
-            '№' => out.push('#'),
+            '№' => out.push(c),
             '′' | '″' => out.push(c),
             '™'
             | '®'
@@ -274,11 +272,18 @@ fn clean(text: &str) -> String {
             c if c.is_whitespace() => push_space(&mut out),
             c if c.is_control() => {}
             c if c.is_ascii() => out.push(c),
+            // A letter under a heap of marks was never an accented one.
+            c if is_latin(c)
+                && next.is_some_and(is_combining_mark)
+                && after.is_some_and(is_combining_mark) =>
+            {
+                out.extend(std::iter::once(c).nfd().next());
+            }
             c => {
                 for k in std::iter::once(c).nfkc() {
                     if k.is_whitespace() {
                         push_space(&mut out);
-                    } else if !is_combining_mark(k) || script(k).is_some() {
+                    } else if !is_combining_mark(k) || marks_letter(&out, k) {
                         out.push(k);
                     }
                 }
@@ -286,6 +291,11 @@ fn clean(text: &str) -> String {
         }
     }
     out
+}
+
+/// Whether the mark `k` belongs to a letter of its script at the end of `out`: not a heap of them on a Latin letter.
+fn marks_letter(out: &str, k: char) -> bool {
+    script(k).is_some() && out.chars().next_back().is_some_and(|last| script(last).is_some())
 }
 
 fn push_space(out: &mut String) {

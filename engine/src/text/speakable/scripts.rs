@@ -14,6 +14,8 @@ pub(super) enum Script {
     Han,
     Kana,
     Hangul,
+    /// The letters of the International Phonetic Alphabet that are no others.
+    Phonetic,
     Other,
 }
 
@@ -36,6 +38,9 @@ pub(super) fn script(c: char) -> Option<Script> {
         | 0x20000..=0x3FFFF => Script::Han,
         0x3040..=0x30FF | 0x31F0..=0x31FF | 0x1B000..=0x1B16F => Script::Kana,
         0x1100..=0x11FF | 0x3130..=0x318F | 0xA960..=0xA97F | 0xAC00..=0xD7FF => Script::Hangul,
+        0x0250..=0x02AF | 0x02B0..=0x02B8 | 0x02C8 | 0x02CC | 0x02D0..=0x02D1 => Script::Phonetic,
+        // Letters in form, signs in use: an exponent, and marks over others.
+        0x2071 | 0x207F | 0x0345 | 0x0363..=0x036F => return None,
         _ if c.is_alphabetic() && !super::scan::is_latin(c) => Script::Other,
         _ => return None,
     };
@@ -54,6 +59,7 @@ impl Script {
             Script::Han => "Chinese",
             Script::Kana => "Japanese",
             Script::Hangul => "Korean",
+            Script::Phonetic => "phonetic",
             Script::Other => "foreign",
         }
     }
@@ -71,7 +77,18 @@ impl Script {
 
 /// Letters of another script, with the spaces, digits and punctuation between them.
 pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
+    if let Some(end) = transcription(scan, i) {
+        return Spoken::new(end, "");
+    }
     let Some(Kind::Foreign(mut script)) = scan.kind(i) else { return None };
+    // Greek letters that stand alone are symbols: "μ ± σ".
+    let other = (i + 1..i + 5).find(|&k| matches!(scan.kind(k), Some(Kind::Foreign(_))));
+    if script == Script::Greek
+        && other.is_none_or(|k| k > i + 1 && scan.text(k).chars().nth(1).is_none())
+        && let Some(words) = greek(scan.text(i))
+    {
+        return Spoken::new(i + 1, words);
+    }
     let mut next = i + 1;
     let mut j = next;
     while let Some(kind) = scan.kind(j) {
@@ -90,17 +107,26 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         }
         j += 1;
     }
-    if script == Script::Greek
-        && next == i + 1
-        && let Some(words) = greek(scan.text(i))
-    {
-        return Spoken::new(next, words);
-    }
     // Marks without a letter (a stray vowel sign) say nothing.
     if !scan.span(i, next).chars().any(char::is_alphabetic) {
         return Spoken::new(next, "");
     }
-    Spoken::new(next, format!("some {} text", script.name()))
+    let some = if scan.word_before(i) == Some("some") { "" } else { "some " };
+    Spoken::new(next, format!("{some}{} text", script.name()))
+}
+
+/// The index after how a word is said, in phonetic letters: "/ˈwɔːtə/", "[həˈloʊ]", or without a frame.
+fn transcription(scan: &Scan, i: usize) -> Option<usize> {
+    const LONGEST: usize = 24;
+    let framed = scan.starts(i) && (scan.is_mark(i, "/[") || scan.word(i).is_some());
+    let phonetic = |k: usize| scan.kind(k) == Some(Kind::Foreign(Script::Phonetic));
+    if !framed && !phonetic(i) {
+        return None;
+    }
+    let inside = |k: usize| !matches!(scan.kind(k), None | Some(Kind::Space)) && !scan.is_mark(k, "/],;)\"");
+    let end = (i + 1..i + LONGEST).find(|&k| !inside(k))?;
+    let close = usize::from(scan.is_mark(i, "/[") && scan.is_mark(end, "/]"));
+    (i..end).any(phonetic).then_some(end + close)
 }
 
 /// A Greek letter that stands by itself is a symbol.

@@ -1,7 +1,7 @@
 //! Operators and signs, by what stands on both sides; what has no meaning in speech is dropped.
 
 use super::scan::{Kind, Scan, Spoken};
-use super::{numbers, units};
+use super::{calls, numbers, units};
 
 /// What stands beside an operator.
 fn is_operand(scan: &Scan, i: usize) -> bool {
@@ -27,6 +27,8 @@ struct Sides {
     left: bool,
     /// A number on the right.
     number: bool,
+    /// A form of "be" on the left, which says half of a comparison.
+    be: bool,
 }
 
 fn sides(scan: &Scan, i: usize, next: usize) -> Sides {
@@ -35,9 +37,11 @@ fn sides(scan: &Scan, i: usize, next: usize) -> Sides {
     let right = scan.skip_space(next);
     let said = |k: usize| matches!(scan.kind(k), Some(Kind::Word | Kind::Digits | Kind::Foreign(_)));
     let left_said = left.is_some_and(|l| {
-        said(l) || scan.is_mark(l, ")°²³%'\"½.") || scan.is_mark(l, "!") && is_factorial(scan, l)
+        said(l)
+            || scan.is_mark(l, ")°²³⁰¹⁴⁵⁶⁷⁸⁹ⁿ%'\"½¼¾⅓⅔⅛|….⌘⌥⇧⌃")
+            || scan.is_mark(l, "!") && is_factorial(scan, l)
     });
-    let sign = usize::from(scan.is_mark(right, "-−+$€£√~.\"|"));
+    let sign = usize::from(scan.is_mark(right, "-−+$€£¥₹₩₽₺₪₱₿√~.\"|"));
     let right_said = said(right) || is_operand(scan, right) || said(right + sign);
     Sides {
         prefix: spaced_left && right == next,
@@ -47,8 +51,11 @@ fn sides(scan: &Scan, i: usize, next: usize) -> Sides {
         both: left_said && right_said,
         left: left_said,
         number: scan.digits(right + sign).is_some() || scan.digits(right).is_some(),
+        be: left.and_then(|l| scan.word(l)).is_some_and(|w| BE.contains(&w) || w.ends_with("'s")),
     }
 }
+
+const BE: &[&str] = &["is", "are", "be", "been", "was", "were", "stay", "stays", "remain", "remains"];
 
 /// Operators of two and three characters, longest first: the characters and their meaning.
 const COMPOUND: &[(&str, &str)] = &[
@@ -97,11 +104,15 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
     let say = |words: &str| Spoken::new(next, words);
     let when = |yes: bool, words: &str| say(if yes { words } else { "" });
     match c {
-        '&' | '#' | '@' | '*' | '/' | '+' | '%' | '^' if names_itself(scan, next) => say(sign_name(c)),
+        c if names_itself(scan, next)
+            && let Some(name) = sign_name(c) =>
+        {
+            say(name)
+        }
         '+' if sides.operands || sides.spaced && sides.both => say("plus"),
         // "A+", "O+"
         '+' => when(sides.left && i > 0 && scan.text(i - 1).len() == 1 && scan.ends(next), "plus"),
-        '=' => when(sides.both, "equals"),
+        '=' => when(sides.both || sides.left && scan.is_last(next), "equals"),
         '-' | '−' if sides.operands && (sides.spaced || scan.equation && !is_hyphen(scan, i)) => {
             say("minus")
         }
@@ -115,6 +126,7 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
             say("minus")
         }
         '−' => say("minus"),
+        '×' if sides.left && sides.number && !sides.operands => say(repeated(scan, next)),
         '*' | '×' | '·' | '⋅' | '∙' => when(sides.operands && sides.both, "times"),
         '÷' => when(sides.both, "divided by"),
         '/' => slash(scan, i, sides),
@@ -131,10 +143,10 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         '≥' => comparison(next, sides, "greater than or equal to", "at least"),
         '≪' => when(sides.both, "is much less than"),
         '≫' => when(sides.both, "is much greater than"),
-        '≈' | '≅' | '≃' | '∼' if sides.left && sides.both => say("is about"),
+        '≈' | '≅' | '≃' | '∼' if sides.left && sides.both && !sides.be => say("is about"),
         '≈' | '≅' | '≃' | '∼' | '~' => when(sides.number, "about"),
-        '≠' if sides.both => say("is not equal to"),
-        '≠' => when(sides.number, "not equal to"),
+        '≠' if sides.both && !sides.be => say("is not equal to"),
+        '≠' => when(sides.number || sides.both, "not equal to"),
         '≡' => when(sides.both, "is equivalent to"),
         '∝' => when(sides.both, "is proportional to"),
         '→' | '⇒' | '➜' | '➔' | '⟶' | '⟹' | '➡' if sides.both => {
@@ -174,8 +186,17 @@ fn operator(scan: &Scan, c: char, i: usize, next: usize, sides: &Sides) -> Optio
         '°' if scan.is_word(next, "C") && scan.ends(next + 1) => Spoken::new(next + 1, "degrees Celsius"),
         '°' if scan.is_word(next, "F") && scan.ends(next + 1) => Spoken::new(next + 1, "degrees Fahrenheit"),
         '°' => when(sides.left, "degrees"),
+        '§' if scan.is_mark(next, "§") => Spoken::new(next + 1, "sections"),
         '§' => when(sides.number, "section"),
         '#' => number_sign(scan, next),
+        '№' => number_sign(scan, scan.skip_space(next)),
+        '⌘' => say("Command"),
+        '⌥' => say("Option"),
+        '⇧' => say("Shift"),
+        '⌃' => say("Control"),
+        '⏎' | '↵' => say("Enter"),
+        '⌫' => say("Backspace"),
+        '⎋' => say("Escape"),
         '′' => when(i > 0 && scan.text(i - 1).len() == 1 && scan.word(i - 1).is_some(), "prime"),
         _ => None,
     }
@@ -187,8 +208,8 @@ fn names_itself(scan: &Scan, next: usize) -> bool {
         .is_some_and(|w| matches!(w, "sign" | "symbol" | "key" | "character" | "operator" | "button"))
 }
 
-fn sign_name(c: char) -> &'static str {
-    match c {
+fn sign_name(c: char) -> Option<&'static str> {
+    Some(match c {
         '&' => "ampersand",
         '#' => "hash",
         '@' => "at",
@@ -196,8 +217,30 @@ fn sign_name(c: char) -> &'static str {
         '/' => "slash",
         '+' => "plus",
         '^' => "caret",
-        _ => "percent",
-    }
+        '%' => "percent",
+        '=' => "equals",
+        '<' => "less than",
+        '>' => "greater than",
+        '≤' => "less than or equal",
+        '≥' => "greater than or equal",
+        '≠' => "not equal",
+        '≈' => "approximately equal",
+        '±' => "plus or minus",
+        '°' => "degree",
+        '§' => "section",
+        '$' => "dollar",
+        '€' => "euro",
+        '£' => "pound",
+        '|' => "pipe",
+        _ => return None,
+    })
+}
+
+/// "30 s × 8", but "with food × 7 days"
+fn repeated(scan: &Scan, next: usize) -> &'static str {
+    let number = scan.skip_space(next);
+    let lasting = ["day", "days", "week", "weeks", "month", "months", "night", "nights"];
+    if scan.word_after(number + 1).is_some_and(|w| lasting.contains(&w)) { "for" } else { "times" }
 }
 
 /// `|x|`, `|-5|`
@@ -225,16 +268,21 @@ fn is_hyphen(scan: &Scan, i: usize) -> bool {
 
 fn comparison(next: usize, sides: &Sides, between: &str, before: &str) -> Option<Spoken> {
     match () {
-        () if sides.both && !(sides.prefix && sides.number) => Spoken::new(next, format!("is {between}")),
-        () if sides.number => Spoken::new(next, before),
+        () if sides.both && !sides.be && !(sides.prefix && sides.number) => {
+            Spoken::new(next, format!("is {between}"))
+        }
+        () if sides.number || sides.be => Spoken::new(next, before),
         () => Spoken::new(next, ""),
     }
 }
 
 /// "Settings > Privacy"
 fn menu(scan: &Scan, i: usize, sides: &Sides) -> bool {
-    let capital = |k: usize| scan.word(k).is_some_and(|w| w.len() > 2 && w.starts_with(char::is_uppercase));
-    sides.spaced && capital(i + 2) && i >= 2 && scan.word(i - 2).is_some_and(|w| w.len() > 2)
+    let capital = |k: usize, len: usize| {
+        scan.word(k).is_some_and(|w| w.len() >= len && w.starts_with(char::is_uppercase))
+    };
+    let named = i >= 2 && scan.word(i - 2).is_some_and(|w| w.len() > 2);
+    sides.spaced && named && (capital(i + 2, 3) || capital(i + 2, 2) && capital(i - 2, 3))
 }
 
 /// "Settings → Display → Brightness": more than one step.
@@ -243,34 +291,69 @@ fn is_menu_path(scan: &Scan, i: usize) -> bool {
     (2..8).any(|n| arrow(i + n) || i >= n && arrow(i - n))
 }
 
-/// `#4`, and the range `#4–6`.
+/// `#4`, and the number of an order in groups: `#20-4417`.
 fn number_sign(scan: &Scan, at: usize) -> Option<Spoken> {
+    let mut end = at + 1;
+    while scan.is_mark(end, "-") && scan.digits(end + 1).is_some_and(|d| d.len() >= 3) {
+        end += 2;
+    }
+    if scan.digits(at).is_some() && end > at + 1 && scan.ends(end) {
+        let groups: Vec<String> = scan.span(at, end).split('-').map(numbers::spell).collect();
+        return Spoken::new(end, format!("number {}", groups.join(", ")));
+    }
     let Some(digits) = scan.digits(at).filter(|_| scan.ends(at + 1)) else { return Spoken::new(at, "") };
     Spoken::new(at + 1, format!("number {}", numbers::cardinal(digits, scan.locale)))
 }
 
-/// Between numbers a division, between words a choice, between letters nothing.
+/// Between numbers a division, between words a choice or a rate, between letters nothing.
 fn slash(scan: &Scan, i: usize, sides: &Sides) -> Option<Spoken> {
     let next = i + 1;
+    // "a /24 network"
+    if scan.starts_run(i) && scan.digits(next).is_some_and(|d| d.len() <= 2) && scan.ends(next + 1) {
+        return Spoken::new(next, "slash");
+    }
     if i == 0 || !sides.both {
         return Spoken::new(next, "");
     }
-    if sides.spaced && (sides.operands || scan.equation) {
+    let (mut left, right) = if sides.spaced { (i.saturating_sub(2), i + 2) } else { (i - 1, i + 1) };
+    // "Mr./Ms. Smith"
+    if left > 0 && scan.is_mark(left, ".") && scan.word(left - 1).is_some() {
+        left -= 1;
+    }
+    // Of letters only single ones are calculated with: "x/y", but "ET / 11 AM".
+    let plain = |k: usize| scan.word(k).is_none_or(|w| w.chars().count() == 1);
+    if sides.spaced && (scan.equation || sides.operands && plain(left) && plain(right)) {
         return Spoken::new(next, "divided by");
     }
-    if scan.is_word(next, "capita") {
+    // "2/$5"
+    if scan.digits(left).is_some() && scan.is_mark(right, "$€£") {
+        return Spoken::new(next, "for");
+    }
+    // "5:43/mi"
+    if let Some(per) = units::per(scan, right).filter(|_| !sides.spaced && scan.digits(left).is_some()) {
+        return Spoken::new(right + 1, format!("per {per}"));
+    }
+    // "f/1.8", "212/646/917"
+    let listed = scan.digits(left).is_some()
+        && scan.digits(right).is_some()
+        && (scan.is_mark(right + 1, "/") && scan.digits(right + 2).is_some()
+            || left >= 2 && scan.is_mark(left - 1, "/") && scan.digits(left - 2).is_some());
+    if !sides.spaced && (listed || scan.is_word(left, "f") && !scan.equation) {
+        return Spoken::new(next, "");
+    }
+    if scan.is_word(right, "capita") || !sides.spaced && units::is_rate(scan, left, right) {
         return Spoken::new(next, "per");
     }
     let lower = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().all(char::is_lowercase));
     let name = |k: usize| scan.word(k).is_some_and(|w| w.len() > 1 && w.chars().any(char::is_lowercase));
-    let (left, right) = if sides.spaced { (i.saturating_sub(2), i + 2) } else { (i - 1, i + 1) };
     let measures =
         sides.spaced && scan.digits(right).is_some() && name(left) || scan.is_mark(left.wrapping_sub(1), "°");
-    // "70kg/154lb"
+    // "70kg/154lb", "7B/13B"
     let number = left.checked_sub(1).and_then(|k| k.checked_sub(usize::from(scan.is_space(k))));
     let counted = scan.word(left).is_some() && number.is_some_and(|k| scan.digits(k).is_some());
-    let measures =
-        measures || counted && scan.digits(right).is_some() && units::read(scan, right + 1).is_some();
+    let again = scan.word(right + 1).is_some_and(|w| Some(w) == scan.word(left));
+    let measures = measures
+        || counted && scan.digits(right).is_some() && (again || units::read(scan, right + 1).is_some());
     // "speed = distance/time"
     if scan.equation && !sides.spaced && lower(left) && lower(right) {
         return Spoken::new(next, "over");
@@ -282,6 +365,8 @@ fn slash(scan: &Scan, i: usize, sides: &Sides) -> Option<Spoken> {
     // "x/y", "(a+b)/2"
     let over = sides.operands
         && !sides.spaced
+        && plain(left)
+        && plain(right)
         && (scan.equation || scan.is_mark(left, ")") || scan.digits(right).is_some());
     Spoken::new(next, if over { "over" } else { "" })
 }
@@ -299,6 +384,13 @@ fn power(scan: &Scan, i: usize, next: usize, sides: &Sides) -> Option<Spoken> {
         |k: usize| if open == 1 && scan.is_mark(k, ")}") { Some(k + 1) } else { (open == 0).then_some(k) };
     let sign = if minus { "minus " } else { "" };
     if let (Some(digits), Some(end)) = (scan.digits(at).filter(|d| d.len() <= 6), close(at + 1)) {
+        // "SO4^2−"
+        let charged =
+            !minus && scan.digits(i.wrapping_sub(1)).is_some() && scan.word(i.wrapping_sub(2)).is_some();
+        if charged && scan.is_mark(end, "-−+") && scan.ends(end + 1) {
+            let charge = if scan.is_mark(end, "+") { "plus" } else { "minus" };
+            return Spoken::new(end + 1, format!("{} {charge}", numbers::cardinal(digits, scan.locale)));
+        }
         let mut spoken = Spoken { next: end, words: exponent(digits, sign, scan) };
         // "3×10^8 m/s"
         if scan.digits(i.wrapping_sub(1)).is_some()
@@ -318,6 +410,7 @@ fn exponent(digits: &str, sign: &str, scan: &Scan) -> String {
     match (sign, digits) {
         ("", "2") => "squared".into(),
         ("", "3") => "cubed".into(),
+        ("minus ", "1") => "to the minus one".into(),
         _ => format!("to the {sign}{}", numbers::ordinal(digits, scan.locale)),
     }
 }
@@ -348,7 +441,9 @@ fn superscript(scan: &Scan, i: usize) -> Option<Spoken> {
     }
     let next = next.max(i + 1);
     // "height²" in an equation; elsewhere the mark of a footnote.
-    let named = scan.equation && i > 0 && scan.word(i - 1).is_some() && matches!(digits.as_str(), "2" | "3");
+    let named = i > 0
+        && scan.word(i - 1).is_some_and(|w| scan.equation || calls::is_function(w))
+        && matches!(digits.as_str(), "2" | "3");
     if i == 0 || !(is_operand(scan, i - 1) || scan.is_mark(i - 1, ")") || named) {
         return Spoken::new(next, "");
     }

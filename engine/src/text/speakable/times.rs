@@ -13,7 +13,7 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
         let (last, half) = time(scan, i + 2).filter(|(last, _)| scan.ends(last.next))?;
         return Spoken::new(last.next, format!("{} to {}", scan.text(i), say(&last, half, true)));
     }
-    if let Some(duration) = duration(scan, i) {
+    if let Some(duration) = duration(scan, i).or_else(|| military(scan, i)) {
         return Some(duration);
     }
     let (first, first_half) = time(scan, i)?;
@@ -38,6 +38,23 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
 pub(super) fn clock(scan: &Scan, i: usize) -> Option<Spoken> {
     let (time, half) = time(scan, i).filter(|(time, _)| time.colon)?;
     Spoken::new(time.next, say(&time, half, false))
+}
+
+/// `0830 hrs`, `1700 hours`
+fn military(scan: &Scan, i: usize) -> Option<Spoken> {
+    let digits = scan.digits(i).filter(|d| d.len() == 4)?;
+    let named = matches!(scan.word_after(i + 1), Some("hrs" | "hours" | "h"));
+    let (hour, minute) = (digits[..2].parse::<u32>().ok()?, digits[2..].parse::<u32>().ok()?);
+    if !named || hour > 23 || minute > 59 {
+        return None;
+    }
+    let oh = if hour < 10 { "oh " } else { "" };
+    let minutes = match minute {
+        0 => "hundred".into(),
+        1..10 => format!("oh {}", numbers::two_digits(minute)),
+        _ => numbers::two_digits(minute),
+    };
+    Spoken::new(i + 3, format!("{oh}{} {minutes} hours", numbers::two_digits(hour)))
 }
 
 /// `1h 30m`, `1h30`, `2h 5m 10s`.

@@ -1,7 +1,7 @@
 //! Units of measure: their symbols and names, alone and in quotients ("km/h", "m/s²").
 
-use super::Locale;
 use super::scan::{Scan, Spoken};
+use super::{Locale, measures};
 
 /// Symbol, name of one, name of many ("" adds an s), and how safely the symbol is read as a unit.
 type Unit = (&'static str, &'static str, &'static str, Safety);
@@ -40,6 +40,7 @@ const UNITS: &[Unit] = &[
     ("µs", "microsecond", "", Any), ("ns", "nanosecond", "", Any), ("min", "minute", "", Any), ("mins", "minute", "", Any),
     ("h", "hour", "", Any), ("hr", "hour", "", Any), ("hrs", "hour", "", Any), ("wk", "week", "", Any),
     ("wks", "week", "", Any), ("mo", "month", "", Any), ("yr", "year", "", Any), ("yrs", "year", "", Any),
+    ("d", "day", "", Any),
     // speed and rate
     ("mph", "mile per hour", "miles per hour", Any), ("kph", "kilometer per hour", "kilometers per hour", Any),
     ("kmh", "kilometer per hour", "kilometers per hour", Any), ("kn", "knot", "", Any),
@@ -76,7 +77,10 @@ const UNITS: &[Unit] = &[
     ("ppb", "part per billion", "parts per billion", Any),
     // chemistry, light
     ("mol", "mole", "", Any), ("mmol", "millimole", "", Any), ("lm", "lumen", "", Any), ("lx", "lux", "lux", Any), ("K", "kelvin", "kelvin", Any),
-    ("kDa", "kilodalton", "", Any),
+    ("kDa", "kilodalton", "", Any), ("IU", "international unit", "", Any),
+    // counts
+    ("pp", "percentage point", "", Any), ("kr", "krone", "kroner", Any), ("tok", "token", "", Any), ("doz", "dozen", "dozen", Any),
+    ("c", "cup", "", Word), ("MT", "megatransfer", "", Any),
 ];
 
 /// Units written out, as they follow fractions: "1/2 mile", "½ cup".
@@ -86,6 +90,42 @@ const NAMES: &[&str] = &[
     "yard", "mile", "meter", "metre", "kilometer", "kilometre", "acre", "hour", "minute", "second", "day", "week",
     "month", "year", "century", "dozen", "stick", "slice", "onion", "lemon",
 ];
+
+/// What rates are given per, and of that what is a time.
+#[rustfmt::skip]
+const PER: &[&str] = &[
+    "second", "minute", "hour", "day", "night", "week", "weekend", "month", "quarter", "year", "season", "person", "capita",
+    "guest", "head", "user", "student", "child", "employee", "household", "room", "serving", "dose", "bottle", "container",
+    "unit", "item", "piece", "page", "session", "visit", "game", "match", "trip", "set", "side", "mile", "kilometer", "gallon",
+    "liter", "acre", "pound", "kilogram",
+];
+const TIMES: &[&str] = &["second", "minute", "hour", "day", "night", "week", "month", "year"];
+const NO_RATES: &[&str] =
+    &["time", "date", "morning", "evening", "noon", "weekend", "season", "quarter", "weekday"];
+
+/// Whether the slash between the words `left` and `right` is read "per": "8 glasses of water/day", "miles/hour".
+pub(super) fn is_rate(scan: &Scan, left: usize, right: usize) -> bool {
+    let small = |k: usize| scan.word(k).filter(|w| w.len() > 2 && w.chars().all(|c| c.is_ascii_lowercase()));
+    let (Some(what), Some(per)) = (small(left), small(right).filter(|_| scan.ends(right + 1))) else {
+        return false;
+    };
+    let plural = what.ends_with('s') && !what.ends_with("ss");
+    let number = left.checked_sub(2).is_some_and(|k| scan.is_space(k + 1) && scan.digits(k).is_some());
+    let single = !per.ends_with('s');
+    match PER.contains(&per) {
+        true if plural || number => true,
+        // "water/day", but "day/night"
+        true => TIMES.contains(&per) && !TIMES.contains(&what) && !NO_RATES.contains(&what),
+        // "5 users/team"
+        false => number && plural && single && !scan.is_mark(right + 1, "/"),
+    }
+}
+
+/// What the rate behind a number is given per: "5:43/mi", "60/min".
+pub(super) fn per(scan: &Scan, i: usize) -> Option<&str> {
+    let word = scan.word(i).filter(|w| w.len() >= 2 && scan.ends(i + 1))?;
+    if PER.contains(&word) { Some(word) } else { find(word).filter(|unit| unit.3 == Any).map(|unit| unit.1) }
+}
 
 /// The unit words for a count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,6 +187,7 @@ pub(super) fn read(scan: &Scan, i: usize) -> Option<Named> {
                 | "yd"
                 | "mi"
                 | "gal"
+                | "doz"
         );
         let goes_on = scan.word_after(next + 1).is_some_and(|w| w.starts_with(char::is_lowercase));
         if (dotted || goes_on) && scan.is_mark(next, ".") {
@@ -175,13 +216,20 @@ fn is_unit(scan: &Scan, unit: &Unit, at: usize, glued: bool) -> bool {
     let dashed = scan.is_mark(at + 1, "-") && scan.word(at + 2).is_some();
     match unit.3 {
         // "4K" is a picture or four thousand, "300 K" a temperature.
-        Any if glued => unit.0 != "K",
+        Any if glued => !matches!(unit.0, "K" | "d" | "pp"),
         Any => {
-            // "5 W Elm St", "3 L's", "10 K-pop songs"
+            // "5 W Elm St", "42 W. 5th St.", "3 L's", "10 K-pop songs"
             let named = scan.word_after(at + 1).is_some_and(|w| w.starts_with(char::is_uppercase));
-            !(unit.0.len() == 1 && (named || dashed)) && unit.0 != "bar" && unit.0 != "mo"
+            let street = scan.is_mark(at + 1, ".") && scan.is_space(at + 2) && scan.digits(at + 3).is_some();
+            !(unit.0.len() == 1 && (named || dashed || street)) && unit.0 != "bar" && unit.0 != "mo"
         }
         Glued => glued,
+        // "2 c. flour"
+        Word if unit.0 == "c" => {
+            !glued
+                && scan.is_mark(at + 1, ".")
+                && scan.word_after(at + 2).is_some_and(|w| w.starts_with(char::is_lowercase))
+        }
         Word => {
             let closes = scan.is_mark(at + 1, ".;)") || at + 1 >= scan.len() || scan.is_mark(at + 2, "=");
             let measure = scan.word_after(at + 1).is_some_and(|w| {
@@ -212,6 +260,11 @@ fn temperature(scan: &Scan, at: usize, glued: bool) -> Option<Named> {
     }
     let wide = at > 0 && scan.digits(at - 1).is_some_and(|d| d.len() >= 2);
     if !glued || !wide || !scan.ends(at + 1) || scan.is_mark(at + 1, "-") {
+        return None;
+    }
+    // "Seat 14C", "a 36C bra"
+    let lettered = scan.word_before(at - 1).is_some_and(|w| measures::LETTERED.contains(&w));
+    if lettered || matches!(scan.word_after(at + 1), Some("bra" | "cup" | "bus" | "seat")) {
         return None;
     }
     match scan.word(at)? {
@@ -295,11 +348,20 @@ fn quotient(scan: &Scan, i: usize) -> Option<(String, usize)> {
     scan.ends(i + 2).then(|| (format!(" per {name}"), i + 2))
 }
 
-/// `km/h` and `m/s` without a number.
+/// `km/h`, `m/s` and `km²` without a number.
 pub(super) fn bare_quotient(scan: &Scan, i: usize) -> Option<Spoken> {
     let unit = find(scan.word(i)?)?;
     if !scan.starts(i) {
         return None;
+    }
+    // In an equation "m²" is a square.
+    if scan.is_mark(i + 1, "²³")
+        && !scan.equation
+        && let Some(unit) = powers(scan, i, true)
+        && (scan.text(i).len() > 1 || scan.word_before(i).is_some_and(|w| matches!(w, "per" | "in" | "of")))
+    {
+        let one = matches!(scan.word_before(i), Some("per" | "a" | "each" | "every"));
+        return Spoken::new(unit.next, localise(if one { unit.one } else { unit.many }, scan.locale));
     }
     let (words, next) = quotient(scan, i + 1)?;
     Spoken::new(next, localise(format!("{}{words}", plural(unit)), scan.locale))

@@ -101,5 +101,10 @@ fn address(scan: &Scan, parts: &[&str], next: usize) -> Option<Spoken> {
         words.push_str(&format!(" port {}", numbers::code(port, scan.locale)));
         end += 2;
     }
+    // "10.0.0.0/8"
+    if let Some(bits) = scan.digits(end + 1).filter(|bits| bits.len() <= 2 && scan.is_mark(end, "/")) {
+        words.push_str(&format!(" slash {}", numbers::cardinal(bits, scan.locale)));
+        end += 2;
+    }
     Spoken::new(end, words)
 }

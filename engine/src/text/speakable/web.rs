@@ -168,7 +168,12 @@ fn email(scan: &Scan, i: usize) -> Option<Spoken> {
         words.push_str(&said);
         words.push(' ');
     }
-    Spoken::new(end, format!("{words}at {}", say_host(scan.span(at + 1, end), scan.locale)))
+    words.push_str(&format!("at {}", say_host(scan.span(at + 1, end), scan.locale)));
+    // "user@10.0.0.5:22"
+    if let Some(port) = scan.digits(end + 1).filter(|p| p.len() <= 5 && scan.is_mark(end, ":")) {
+        return Spoken::new(end + 2, format!("{words} port {}", numbers::code(port, scan.locale)));
+    }
+    Spoken::new(end, words)
 }
 
 /// Labels joined by full stops from token `i`: how many, and the index after them.
@@ -219,6 +224,11 @@ fn host_or_file(scan: &Scan, i: usize) -> Option<Spoken> {
     // "D.C." is no file written in C.
     let known = is_extension(last) || !short && is_extension(&last.to_lowercase());
     known.then(|| Spoken { next: end, words: say_file(text, scan.locale) })
+}
+
+/// Whether the tokens `i..end` are an address without a scheme: "drive.example.com/folders/…".
+pub(super) fn is_address(scan: &Scan, i: usize, end: usize) -> bool {
+    host_or_file(scan, i).is_some_and(|spoken| spoken.next >= end)
 }
 
 /// A file name or path segment.
