@@ -263,8 +263,10 @@ impl Candidate {
             return Verdict::No;
         }
         if is_initials(&token) && token != "I" {
-            // "H.R. 3684", but "vitamin C. 5 grams"
-            let numbered = first.is_numeric() && token.contains('.') && self.gap == Gap::Space;
+            // "H.R. 3684" and "593 U.S. 1", but "vitamin C. 5 grams" and "in the U.S. 20 years later"
+            let place = matches!(token.as_str(), "U.S" | "U.K" | "U.N" | "E.U" | "D.C" | "L.A" | "U.S.A");
+            let cited = !place || previous_word(before, start).ends_with(char::is_numeric);
+            let numbered = first.is_numeric() && token.contains('.') && self.gap == Gap::Space && cited;
             return if first.is_uppercase() { starter(complete) } else { yes_if(!lower && !numbered) };
         }
         if first.is_lowercase() && self.gap == Gap::Space {

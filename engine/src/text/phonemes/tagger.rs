@@ -2,7 +2,7 @@
 //!
 //! Only homographs are asked about, so this is no general tagger: evidence from the nearest words on both sides is
 //! added up for noun, verb and adjective, and the highest sum wins. The weights are set by hand and held to the
-//! table of sentences in `tests/phonemes/homographs.tsv`. A statistical tagger would know more words, but needs a tagged
+//! sentences in this module's `tests.rs`. A statistical tagger would know more words, but needs a tagged
 //! corpus that we may not ship and decides rare readings by habit: spaCy's small model reads "I read it" as the
 //! present.
 

@@ -179,6 +179,10 @@ pub(super) fn rule(scan: &Scan, i: usize) -> Option<Spoken> {
     if let Some(long) = find(ALWAYS) {
         return Spoken::new(next, long);
     }
+    // "320 pp."
+    if word == "pp" && i >= 2 && scan.is_space(i - 1) && scan.digits(i - 2).is_some() {
+        return Spoken::new(next, "pages");
+    }
     // At the end of a clause the full stop may be just that: "The max." and "Be there at ten min."
     let ends = scan.is_last(next);
     if dotted

@@ -49,16 +49,19 @@ fn note(scan: &Scan, i: usize) -> Option<Spoken> {
     let mut letters = word.chars();
     let root = letters.next().filter(|c| ('A'..='G').contains(c))?;
     let sharp = letters.as_str().is_empty() && scan.is_mark(i + 1, "#♯♭");
-    let flat = letters.as_str().starts_with('b') || sharp && scan.is_mark(i + 1, "♭");
+    let flat = letters.as_str().starts_with('b') && !letters.as_str().starts_with("bb")
+        || sharp && scan.is_mark(i + 1, "♭");
     let (quality, mut next) = match sharp {
         true => (scan.word(i + 2).unwrap_or_default(), i + 2 + usize::from(scan.word(i + 2).is_some())),
-        false => (letters.as_str().trim_start_matches('b'), i + 1),
+        false => (letters.as_str().strip_prefix('b').unwrap_or(letters.as_str()), i + 1),
     };
     let quality = QUALITIES.iter().find(|(written, _)| *written == quality)?.1;
     let number = scan.digits(next).filter(|d| matches!(*d, "2" | "4" | "5" | "6" | "7" | "9" | "11" | "13"));
     next += usize::from(number.is_some());
     let plain = !sharp && !flat && quality.is_empty();
     let sure = sharp && number.is_none();
+    // "Am I hitting the right notes?"
+    let plain = plain || word == "Am" && scan.word_after(next).is_some_and(|w| w == "I");
     if plain || !scan.ends(next) || !(sure || near_word(scan, i, MUSIC)) {
         return None;
     }

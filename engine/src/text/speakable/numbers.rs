@@ -439,6 +439,14 @@ fn is_call(scan: &Scan, i: usize, digits: &str) -> bool {
     // "999 (UK)"
     let country = scan.is_mark(i + 2, "(") && scan.word(i + 3).is_some_and(|w| COUNTRIES.contains(&w));
     let near = near || country;
+    // The others are numbers of calls only where somebody calls.
+    let known = matches!(digits, "000" | "112" | "911" | "988" | "999");
+    let dialled = scan.word_before(i).is_some_and(|w| {
+        let verbs = ["call", "dial", "text", "phone", "calling", "dialing", "dialling"];
+        verbs.contains(&w.to_lowercase().as_str()) || matches!(w, "or" | "and") && near
+    });
+    let near = near && (known || dialled || country);
+    let counted = counted || scan.word_after(i + 1) == Some("of");
     let named = scan.word_before(i).is_some_and(|w| w.starts_with(char::is_uppercase) && !told(i - 2));
     !counted && (near || digits == "911" && !named)
 }

@@ -217,6 +217,8 @@ fn is_unit(scan: &Scan, unit: &Unit, at: usize, glued: bool) -> bool {
     match unit.3 {
         // "4K" is a picture or four thousand, "300 K" a temperature.
         Any if glued => !matches!(unit.0, "K" | "d" | "pp"),
+        // "(320 pp.)" are pages.
+        Any if unit.0 == "pp" => !scan.is_mark(at + 1, ".)"),
         Any => {
             // "5 W Elm St", "42 W. 5th St.", "3 L's", "10 K-pop songs"
             let named = scan.word_after(at + 1).is_some_and(|w| w.starts_with(char::is_uppercase));
