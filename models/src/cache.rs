@@ -4,11 +4,13 @@
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
 use crate::digest::absorb;
+use crate::owned::again_if_gone;
 use crate::{CancelToken, Content, Error, Result, Sha256Digest};
 
 /// Environment variable with the path of the cache folder, in place of the system's folder for caches.
@@ -85,18 +87,11 @@ impl Cache {
         self.root.join("verified").join(sha256.to_string())
     }
 
-    /// Makes the folder of `path` and those above it.
-    pub(crate) fn make_folder_of(&self, path: &Path) -> Result<()> {
-        let folder = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).map_err(|e| Error::writing("create the folder", folder, e))
-    }
-
     /// Takes the lock for `key`, waiting while another process or thread has it; `waiting` is called once if
     /// it comes to that.
     pub(crate) fn lock(&self, key: &str, cancel: &CancelToken, waiting: impl FnOnce()) -> Result<BlobLock> {
         let path = self.root.join("locks").join(format!("{key}.lock"));
-        self.make_folder_of(&path)?;
-        let file = File::create(&path).map_err(|e| Error::writing("create the lock", &path, e))?;
+        let file = self.open_file(&path)?;
         let mut waiting = Some(waiting);
         loop {
             match file.try_lock() {
@@ -122,8 +117,8 @@ impl Cache {
 
     /// Whether a blob of the right size is there; its hash may not have been checked since it changed.
     pub(crate) fn has_blob(&self, content: &Content) -> bool {
-        fs::metadata(self.blob_path(&content.sha256))
-            .is_ok_and(|meta| meta.is_file() && meta.len() == content.size_bytes)
+        let found = self.metadata(&self.blob_path(&content.sha256));
+        found.is_ok_and(|meta| meta.is_some_and(|meta| meta.is_file() && meta.len() == content.size_bytes))
     }
 
     /// Checks the blob: `Ok(true)` if it is there and right, `Ok(false)` if it is not there.
@@ -137,7 +132,7 @@ impl Cache {
     pub(crate) fn check_blob(&self, content: &Content, cancel: &CancelToken) -> Result<bool> {
         let path = self.blob_path(&content.sha256);
         let Some(stamp) = self.stamp(&path, content)? else { return Ok(false) };
-        if fs::read_to_string(self.verified_path(&content.sha256)).is_ok_and(|recorded| recorded == stamp) {
+        if self.is_recorded(&content.sha256, &stamp) {
             return Ok(true);
         }
         self.rehash_blob(content, cancel)
@@ -147,9 +142,11 @@ impl Cache {
     /// reading it.
     pub(crate) fn is_trusted(&self, content: &Content) -> bool {
         let stamp = self.stamp(&self.blob_path(&content.sha256), content).ok().flatten();
-        stamp.is_some_and(|stamp| {
-            fs::read_to_string(self.verified_path(&content.sha256)).is_ok_and(|recorded| recorded == stamp)
-        })
+        stamp.is_some_and(|stamp| self.is_recorded(&content.sha256, &stamp))
+    }
+
+    fn is_recorded(&self, sha256: &Sha256Digest, stamp: &str) -> bool {
+        self.read_record(&self.verified_path(sha256)).is_some_and(|recorded| recorded == stamp)
     }
 
     /// As [`check_blob`](Self::check_blob), but trusts nothing: reads and hashes the whole blob.
@@ -180,16 +177,14 @@ impl Cache {
     /// Removes a blob and what is recorded of it; fine if it is not there.
     pub(crate) fn remove_blob(&self, sha256: &Sha256Digest) -> Result<()> {
         self.forget_verified(sha256);
-        remove_file(&self.blob_path(sha256))
+        self.remove_file(&self.blob_path(sha256))
     }
 
-    /// Size and modification time of the blob as recorded text; `None` if it is not there.
+    /// Size and modification time of the blob as recorded text; `None` if it is not there. A link is no blob: what it
+    /// leads to may change unseen.
     fn stamp(&self, path: &Path, content: &Content) -> Result<Option<String>> {
-        let meta = match fs::metadata(path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::reading("look at", path, error)),
-        };
+        let found = self.metadata(path).map_err(|error| Error::reading("look at", path, error))?;
+        let Some(meta) = found else { return Ok(None) };
         if meta.len() != content.size_bytes {
             let what = path.display().to_string();
             return Err(Error::WrongSize {
@@ -216,18 +211,25 @@ impl Cache {
     }
 
     fn forget_verified(&self, sha256: &Sha256Digest) {
-        let _ = fs::remove_file(self.verified_path(sha256));
+        let _ = self.remove_file(&self.verified_path(sha256));
     }
 
     /// Makes `models/<model>/<file>` stand for the blob and returns its path.
     pub(crate) fn link_view(&self, model: &str, file: &str, content: &Content) -> Result<PathBuf> {
+        again_if_gone(|| self.link_view_once(model, file, content))
+    }
+
+    fn link_view_once(&self, model: &str, file: &str, content: &Content) -> Result<PathBuf> {
         let view = self.view_path(model, file);
         let blob = self.blob_path(&content.sha256);
+        self.make_folder_of(&view)?;
         if is_view_of(&view, &blob, model, file, &content.sha256) {
             return Ok(view);
         }
-        self.make_folder_of(&view)?;
-        let name = format!(".{}.{}.tmp", file.rsplit('/').next().unwrap_or(file), std::process::id());
+        static LINKS: AtomicU64 = AtomicU64::new(0);
+        let number = LINKS.fetch_add(1, Ordering::Relaxed);
+        let name =
+            format!(".{}.{}-{number}.tmp", file.rsplit('/').next().unwrap_or(file), std::process::id());
         let temporary = view.with_file_name(name);
         let _ = fs::remove_file(&temporary);
         make_link(&blob, &temporary, model, file, &content.sha256)
@@ -264,8 +266,10 @@ fn make_link(
 /// modification time.
 #[cfg(not(unix))]
 fn is_view_of(view: &Path, blob: &Path, _model: &str, _file: &str, _sha256: &Sha256Digest) -> bool {
-    match (fs::metadata(view), fs::metadata(blob)) {
-        (Ok(view), Ok(blob)) => view.len() == blob.len() && view.modified().ok() == blob.modified().ok(),
+    match (fs::symlink_metadata(view), fs::metadata(blob)) {
+        (Ok(view), Ok(blob)) => {
+            view.is_file() && view.len() == blob.len() && view.modified().ok() == blob.modified().ok()
+        }
         _ => false,
     }
 }
@@ -302,12 +306,4 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
         Ok(())
     };
     write().map_err(|e| Error::writing("write", path, e))
-}
-
-/// Removes a file; fine if it is not there.
-pub(crate) fn remove_file(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::writing("remove", path, error)),
-        _ => Ok(()),
-    }
 }

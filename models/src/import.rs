@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::cache::hash_file;
+use crate::owned::again_if_gone;
 use crate::part::{CopyError, PartFile};
 use crate::store::part_key;
 use crate::{CancelToken, Content, Error, Model, ModelFile, Result, Store};
@@ -131,6 +132,17 @@ impl Store {
         content: &Content,
         cancel: &CancelToken,
     ) -> Result<()> {
+        again_if_gone(|| self.take_once(path, model, file, content, cancel))
+    }
+
+    fn take_once(
+        &self,
+        path: &Path,
+        model: &Model,
+        file: &ModelFile,
+        content: &Content,
+        cancel: &CancelToken,
+    ) -> Result<()> {
         let cache = self.cache();
         let key = part_key(model, file, Some(*content));
         let _lock = cache.lock(&key, cancel, || ())?;
@@ -142,9 +154,17 @@ impl Store {
             let original = path.canonicalize().map_err(|e| Error::reading("open", path, e))?;
             if fs::hard_link(&original, &blob).is_ok() {
                 // Between the hash and the link the file may have changed: only what the blob is now counts.
-                if let Err(error) = cache.rehash_blob(content, cancel) {
-                    cache.remove_blob(&content.sha256)?;
-                    return Err(error);
+                match cache.rehash_blob(content, cancel) {
+                    Ok(true) => {}
+                    // It is gone, or no file at all.
+                    Ok(false) => {
+                        cache.remove_blob(&content.sha256)?;
+                        self.copy_in(&original, &key, content, cancel)?;
+                    }
+                    Err(error) => {
+                        cache.remove_blob(&content.sha256)?;
+                        return Err(error);
+                    }
                 }
             } else {
                 self.copy_in(&original, &key, content, cancel)?;

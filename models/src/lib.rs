@@ -38,6 +38,7 @@ mod disk;
 mod error;
 pub mod fetch;
 mod import;
+mod owned;
 mod part;
 mod store;
 

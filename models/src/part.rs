@@ -1,7 +1,7 @@
 //! A file on its way into the cache: written beside the blobs, hashed on the way, renamed when it is whole
 //! and right.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
@@ -36,9 +36,7 @@ impl<'a> PartFile<'a> {
         cancel: &CancelToken,
     ) -> Result<Self> {
         let path = cache.part_path(key);
-        cache.make_folder_of(&path)?;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|e| Error::writing("open", &path, e))?;
+        let file = cache.open_file(&path)?;
         let mut part = Self { cache, path, file, hasher: Sha256::new(), len_bytes: 0, expected, what };
         match absorb(&mut part.file, &mut part.hasher, cancel) {
             Ok(Some(len)) => part.len_bytes = len,

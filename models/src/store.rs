@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::cache::{remove_file, write_file};
+use crate::cache::write_file;
 use crate::{Cache, CancelToken, Catalogue, Content, Error, Model, ModelFile, Result, Sha256Digest};
 
 /// The models of a catalogue in a cache.
@@ -126,7 +126,7 @@ impl Store {
     }
 
     fn pinned(&self, model: &Model, file: &ModelFile) -> Option<Content> {
-        let text = fs::read_to_string(self.cache.pin_path(&model.name, &file.name)).ok()?;
+        let text = self.cache.read_record(&self.cache.pin_path(&model.name, &file.name))?;
         let (size, sha256) = text.lines().next()?.split_once(' ')?;
         Some(Content { size_bytes: size.parse().ok()?, sha256: sha256.parse().ok()? })
     }
@@ -148,7 +148,7 @@ impl Store {
                 present += 1;
             } else {
                 let part = self.cache.part_path(&part_key(model, file, content));
-                bytes += fs::metadata(part).map_or(0, |meta| meta.len());
+                bytes += self.cache.len_bytes(&part);
             }
         }
         match (present == model.files.len(), bytes) {
@@ -203,7 +203,8 @@ impl Store {
     /// [`Error::UnknownModel`]; [`Error::ReadOnly`] and [`Error::Io`] if a record can't be removed.
     pub fn forget(&self, name: &str) -> Result<()> {
         let model = self.catalogue.model(name)?;
-        model.files.iter().try_for_each(|file| remove_file(&self.cache.pin_path(&model.name, &file.name)))
+        let mut pins = model.files.iter().map(|file| self.cache.pin_path(&model.name, &file.name));
+        pins.try_for_each(|pin| self.cache.remove_file(&pin))
     }
 
     /// Removes the files of a model, except bytes that another model in the cache shares. Returns the bytes
@@ -219,13 +220,13 @@ impl Store {
         let mut freed_bytes = 0;
         for file in &model.files {
             let content = self.content(model, file);
-            remove_file(&self.cache.view_path(&model.name, &file.name))?;
+            self.cache.remove_file(&self.cache.view_path(&model.name, &file.name))?;
             let part = self.cache.part_path(&part_key(model, file, content));
-            freed_bytes += fs::metadata(&part).map_or(0, |meta| meta.len());
-            remove_file(&part)?;
+            freed_bytes += self.cache.len_bytes(&part);
+            self.cache.remove_file(&part)?;
             if let Some(content) = content.filter(|content| !self.is_claimed(&content.sha256)) {
                 let blob = self.cache.blob_path(&content.sha256);
-                freed_bytes += fs::metadata(&blob).map_or(0, |meta| meta.len());
+                freed_bytes += self.cache.len_bytes(&blob);
                 self.cache.remove_blob(&content.sha256)?;
             }
         }
@@ -250,9 +251,9 @@ impl Store {
         for folder in
             model.files.iter().filter_map(|file| file.name.rsplit_once('/')).map(|(folder, _)| folder)
         {
-            let _ = fs::remove_dir(self.cache.view_path(&model.name, folder));
+            self.cache.remove_empty_folder(&self.cache.view_path(&model.name, folder));
         }
-        let _ = fs::remove_dir(self.cache.model_folder(&model.name));
+        self.cache.remove_empty_folder(&self.cache.model_folder(&model.name));
     }
 }
 

@@ -90,7 +90,7 @@ impl<'a> Packages<'a> {
 /// ended: they are cleared away.
 fn new_folder(cache: &Cache) -> Result<(TempDir, File)> {
     let parent = cache.tmp_folder();
-    fs::create_dir_all(&parent).map_err(|e| Error::writing("create the folder", &parent, e))?;
+    cache.make_folder(&parent)?;
     remove_stale(&parent);
     let create = || -> std::io::Result<_> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
@@ -111,7 +111,11 @@ fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().filter_map(|entry| entry.ok()) {
         let age =
             entry.metadata().ok().and_then(|meta| meta.modified().ok()).and_then(|time| time.elapsed().ok());
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) || age.is_none_or(|age| age < FRESH) {
+        // A link leads to what is not ours.
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir())
+            || !entry.file_name().to_string_lossy().starts_with(PREFIX)
+            || age.is_none_or(|age| age < FRESH)
+        {
             continue;
         }
         let is_held = File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
@@ -142,5 +146,28 @@ mod tests {
         }
         remove_stale(&cache.tmp_folder());
         assert!(held.path().exists() && fresh.exists() && !left.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_that_a_link_leads_to_are_not_cleared_away() {
+        let root = TempDir::new().unwrap();
+        let cache = Cache::at(root.path().join("cache"));
+        let theirs = root.path().join("theirs");
+        let old = theirs.join("packages-of-mine");
+        fs::create_dir_all(&old).unwrap();
+        let long_ago = std::time::SystemTime::now() - 2 * FRESH;
+        File::open(&old).unwrap().set_modified(long_ago).unwrap();
+        fs::create_dir(cache.root()).unwrap();
+        std::os::unix::fs::symlink(&theirs, cache.tmp_folder()).unwrap();
+        let (folder, _lock) = new_folder(&cache).unwrap();
+        assert!(old.is_dir() && !cache.tmp_folder().is_symlink());
+        assert!(
+            folder
+                .path()
+                .canonicalize()
+                .unwrap()
+                .starts_with(root.path().canonicalize().unwrap().join("cache"))
+        );
     }
 }

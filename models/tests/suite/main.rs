@@ -6,6 +6,8 @@ mod catalogue;
 mod disks;
 mod http;
 #[cfg(unix)]
+mod links;
+#[cfg(unix)]
 mod packages;
 mod server;
 mod store;
