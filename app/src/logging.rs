@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::EnvFilter;
 
+use crate::terminal;
+
 /// Days that are kept.
 const DAYS: usize = 7;
 
@@ -24,6 +26,11 @@ pub(crate) fn to_files(folder: &Path, filter: EnvFilter) -> Result<()> {
         .max_log_files(DAYS)
         .build(folder)
         .with_context(|| format!("cannot log to {}", folder.display()))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(appender).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .fmt_fields(terminal::log_fields())
+        .with_env_filter(filter)
+        .with_writer(appender)
+        .with_ansi(false)
+        .init();
     Ok(())
 }

@@ -12,6 +12,7 @@ mod missing;
 mod output;
 mod printing;
 mod saved;
+mod terminal;
 mod usage;
 mod window;
 
@@ -84,7 +85,10 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let Cli { command, verbose } = Cli::parse();
+    let Cli { command, verbose } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let done = match command {
         Some(command) => {
             start_log(verbose);
@@ -98,6 +102,19 @@ fn main() -> ExitCode {
         Err(error) if is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }
+}
+
+/// Says what is wrong with the command line; or prints the help that it asks for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        // Nothing in these is the caller's text.
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+        _ => note!("{}", terminal::brief(error.render().to_string().trim_end())),
+    }
+    ExitCode::from(2)
 }
 
 /// Opens the window; what happens is logged to files, for nobody may be looking at stderr.
@@ -116,7 +133,7 @@ fn open_window(verbose: u8) -> Result<()> {
 
 /// Says what went wrong and why; traces are for panics.
 fn report(error: &anyhow::Error) -> ExitCode {
-    note!("error: {}", message(error));
+    note!("error: {}", terminal::brief(&message(error)));
     if is_wrong_usage(error) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -141,6 +158,7 @@ fn is_wrong_usage(error: &anyhow::Error) -> bool {
 /// Sends the log to stderr.
 fn start_log(verbose: u8) {
     tracing_subscriber::fmt()
+        .fmt_fields(terminal::log_fields())
         .with_env_filter(filter(verbose))
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())

@@ -1,9 +1,11 @@
 //! Printing that never costs a result: a full disk or a closed pipe behind stdout must not keep a file from being
-//! written, and does not panic as `println!` would.
+//! written, and does not panic as `println!` would. What is printed is text, whoever wrote it: see [`Visible`].
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
+
+use crate::terminal::Visible;
 
 /// The first failure; nothing is printed after it.
 static FAILED: OnceLock<ErrorKind> = OnceLock::new();
@@ -17,7 +19,7 @@ macro_rules! out {
 macro_rules! note {
     ($($format:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($format)*);
+        let _ = writeln!(std::io::stderr(), "{}", $crate::terminal::Visible(format_args!($($format)*)));
     }};
 }
 
@@ -26,13 +28,14 @@ pub(crate) use {note, out};
 /// As [`out`].
 pub(crate) fn print(line: Arguments<'_>) {
     if FAILED.get().is_none()
-        && let Err(error) = writeln!(io::stdout(), "{line}")
+        && let Err(error) = writeln!(io::stdout(), "{}", Visible(line))
     {
         let _ = FAILED.set(error.kind());
     }
 }
 
-/// Prints a part of a line that is to be seen at once; whether it could be.
+/// Prints a part of a line that is to be seen at once; whether it could be. It goes out as it is, for it may clear a line:
+/// the caller has made the words in it [`Visible`].
 pub(crate) fn part(text: &str) -> bool {
     if FAILED.get().is_none() {
         let mut stdout = io::stdout();

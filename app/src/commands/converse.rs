@@ -26,6 +26,7 @@ use crate::live::{Command, DeviceChoice, Live, Settings, Snapshot};
 use crate::output;
 use crate::printing::{self, note, out};
 use crate::saved::{Claim, Front, Home, Instance, taken};
+use crate::terminal::Visible;
 use crate::usage::WrongUsage;
 
 /// Talks until Ctrl-C, until so many turns were answered, or until all lines of a pipe are answered and there is no
@@ -313,7 +314,7 @@ impl Printer {
             return out;
         }
         let clear = if self.status.is_empty() { "" } else { CLEAR };
-        let text = format!("{clear}{out}{status}");
+        let text = format!("{clear}{}{}", Visible(out), Visible(&status));
         self.status = status;
         text
     }
@@ -341,6 +342,28 @@ mod tests {
 
     fn reply(text: &str, heard_bytes: usize) -> ReplyText {
         ReplyText { text: text.into(), heard_bytes }
+    }
+
+    #[test]
+    fn what_is_said_does_not_steer_the_terminal() {
+        for is_terminal in [false, true] {
+            let mut printer = Printer::new(is_terminal);
+            let hostile = "\x1b]0;x\x07 \u{9b}2J";
+            let entry = |turn| {
+                let (turn, reply) = (TurnNumber(turn), reply(hostile, hostile.len()));
+                Arc::new(Entry { turn, user: hostile.into(), reply, is_interrupted: false })
+            };
+            let notice = Notice { number: 1, kind: NoticeKind::Failed(Stage::Reply), text: hostile.into() };
+            let text = printer.update(&shown(|conversation| {
+                conversation.entries = Arc::new(vec![entry(1)]);
+                conversation.notices = Arc::new(vec![notice]);
+                conversation.user = hostile.into();
+            }));
+            let own = if is_terminal { text.replace(CLEAR, "") } else { text.clone() };
+            assert!(own.chars().all(|c| c == '\n' || !c.is_control()), "{own:?}");
+            let seen = own.matches(r"\u{1b}]0;x\u{7} \u{9b}2J").count();
+            assert_eq!(seen, 3 + usize::from(is_terminal), "{own}");
+        }
     }
 
     #[test]

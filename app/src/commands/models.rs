@@ -17,6 +17,7 @@ use repartee_models::{
 };
 
 use crate::printing::{note, out};
+use crate::terminal::{Visible, brief};
 use crate::usage::WrongUsage;
 
 /// What to do with the model files.
@@ -89,12 +90,15 @@ pub(crate) fn run(command: ModelsCommand) -> Result<()> {
 fn list(store: &Store) -> Result<()> {
     let models = store.catalogue().models();
     let name_width = models.iter().map(|model| model.name.len()).max().unwrap_or(0);
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
+    out!(
         "{:name_width$}  {:7}  {:>10}  {:7}  {:12}  {:10}  FOR",
-        "NAME", "ROLE", "SIZE", "SET", "STATE", "LICENCE"
-    )?;
+        "NAME",
+        "ROLE",
+        "SIZE",
+        "SET",
+        "STATE",
+        "LICENCE"
+    );
     let mut unchecked = false;
     for model in models {
         let state = match store.state(model) {
@@ -112,23 +116,18 @@ fn list(store: &Store) -> Result<()> {
         let Model { name, role, licence, description, .. } = model;
         let description = super::report::plain(description);
         let (size, set) = (size_of(model), set_of(model));
-        writeln!(
-            out,
-            "{name:name_width$}  {role:7}  {size:>10}  {set:7}  {state:12}  {licence:10}  {description}"
-        )?;
+        out!("{name:name_width$}  {role:7}  {size:>10}  {set:7}  {state:12}  {licence:10}  {description}");
     }
-    writeln!(out, "\nThe cache is {}.", store.cache().root().display())?;
+    out!("\nThe cache is {}.", store.cache().root().display());
     if unchecked {
-        writeln!(
-            out,
+        out!(
             "unchecked: a file of the right size that has changed since its bytes were checked, or never was; they are \
              checked at the next use, or now by `repartee models verify NAME`."
-        )?;
+        );
     }
-    writeln!(
-        out,
+    out!(
         "`repartee models fetch` brings the default set; `repartee models fetch NAME --hub` brings a hub model."
-    )?;
+    );
     Ok(())
 }
 
@@ -162,7 +161,7 @@ fn fetch(store: &Store, names: &[String], hub: HubPolicy) -> Result<()> {
             report.line(&format!("{model}: complete in {}", folder.display()));
         }
         Told::Failed { model, error } => {
-            report.line(&format!("error: {error}"));
+            report.line(&format!("error: {}", brief(&error.to_string())));
             failed.push(model.to_owned());
         }
     });
@@ -231,7 +230,7 @@ fn import(store: &Store, path: &Path, model: Option<&str>) -> Result<()> {
         .import(path, trust, &CancelToken::new())
         .with_context(|| format!("importing {}", path.display()))?;
     for error in &report.refused {
-        note!("error: {error}");
+        note!("error: {}", brief(&error.to_string()));
     }
     for found in &report.imported {
         out!("{} is {} of {}", found.path.display(), found.file, found.model);
@@ -261,8 +260,9 @@ fn fits(model: &Model, file: &ModelFile, path: &Path) -> Result<(), String> {
     };
     opened.map_err(|error| error.to_string())?;
     if file.name.ends_with(".json") {
-        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-        serde_json::from_slice::<serde::de::IgnoredAny>(&bytes)
+        // Not as a whole: it may be of any size.
+        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        serde_json::from_reader::<_, serde::de::IgnoredAny>(std::io::BufReader::new(file))
             .map_err(|error| format!("no JSON: {error}"))?;
     }
     Ok(())
@@ -358,7 +358,7 @@ impl Report {
                     _ => true,
                 };
                 if is_news {
-                    self.line(&format!("{file}: {source} failed: {error}"));
+                    self.line(&format!("{file}: {source} failed: {}", brief(&error.to_string())));
                 }
             }
             Event::Fetched { file, size_bytes, .. } => {
@@ -377,7 +377,7 @@ impl Report {
     /// Shows what is going on: on a terminal in place of what was shown before.
     fn status(&mut self, text: &str) {
         if self.is_terminal {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
+            let _ = write!(std::io::stderr(), "\r\x1b[2K{}", Visible(text));
             self.is_line_open = true;
         } else {
             self.line(text);
