@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -152,6 +152,22 @@ pub enum Registry {
     Npm,
 }
 
+/// No catalogue is larger: ten thousand files take less.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The text of a catalogue. A device or a pipe is none: it may have no end.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(std::io::Error::other(format!("it has more than {} MiB", MAX_BYTES >> 20)));
+    }
+    Ok(text)
+}
+
 impl Catalogue {
     /// The catalogue of this program, or the one that [`CATALOGUE_ENV`] names.
     ///
@@ -184,12 +200,10 @@ impl Catalogue {
     }
 
     fn read(path: &Path, origin: &str) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| {
-            let reason = match e.kind() {
-                ErrorKind::InvalidData => "it is no text in UTF-8".into(),
-                _ => e.to_string(),
-            };
-            Error::Catalogue { origin: origin.into(), reason }
+        let fail = |reason: String| Error::Catalogue { origin: origin.into(), reason };
+        let text = text_of(path).map_err(|e| match e.kind() {
+            ErrorKind::InvalidData => fail("it is no text in UTF-8".into()),
+            _ => fail(e.to_string()),
         })?;
         Self::parse(&text, origin)
     }

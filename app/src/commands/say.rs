@@ -38,11 +38,21 @@ pub(crate) struct SayArgs {
     backend: BackendName,
 }
 
+/// A text that takes days to speak.
+const MOST_BYTES: u64 = 4 << 20;
+
 pub(crate) fn run(args: SayArgs) -> Result<()> {
     let mut text = args.text;
     if text == "-" {
         text.clear();
-        std::io::stdin().read_to_string(&mut text).context("cannot read the text from standard input")?;
+        let mut input = std::io::stdin().take(MOST_BYTES + 1);
+        input.read_to_string(&mut text).context("cannot read the text from standard input")?;
+        if text.len() as u64 > MOST_BYTES {
+            return Err(WrongUsage::error(format!(
+                "the text on standard input has more than {} MiB; speak it in parts",
+                MOST_BYTES >> 20
+            )));
+        }
     }
     if text.trim().is_empty() {
         return Err(WrongUsage::error("there is nothing to say: the text is empty"));

@@ -1,5 +1,7 @@
 //! `settings.toml`: what differs from the defaults, so that better defaults of a later version come into force.
 
+use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -83,10 +85,27 @@ fn device(id: String) -> DeviceChoice {
     if id == OFF { DeviceChoice::Off } else { DeviceChoice::Device(id) }
 }
 
+/// No settings are larger.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The text of the settings. A device or a pipe holds none: it may have no end.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    let refused = std::io::Error::other;
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(refused("it is no file"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(refused("it is too large"));
+    }
+    Ok(text)
+}
+
 impl Saved {
     /// What was kept, or the defaults; and what has to be said about the file.
     pub(crate) fn load(home: &Home) -> (Self, Option<String>) {
-        let text = match std::fs::read_to_string(&home.settings) {
+        let text = match text_of(&home.settings) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Self::default(), None),
             // The next change of a setting writes the file: what can't be read goes out of its way.
@@ -261,6 +280,21 @@ mod tests {
         }
         for (bytes, aside, _) in broken {
             assert_eq!(std::fs::read(folder.path().join(aside)).expect("a copy"), bytes, "{aside}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let (folder, home) = home();
+        std::fs::write(&home.settings, vec![b'\n'; MAX_BYTES as usize + 1]).expect("a file");
+        let said = Saved::load(&home).1.expect("a word about it");
+        assert!(said.contains("too large") && said.contains("settings.toml.bak"), "{said}");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("/dev/zero", &home.settings).expect("a link");
+            let said = Saved::load(&home).1.expect("a word about it");
+            assert!(said.contains("it is no file"), "{said}");
+            assert!(folder.path().join("settings.toml.bak.2").is_symlink(), "the link goes out of the way");
         }
     }
 

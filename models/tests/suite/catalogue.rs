@@ -169,3 +169,22 @@ fn unknown_names_list_the_known_ones() {
     let model = catalogue.model("whisper-base").unwrap();
     assert!(model.file("model.onnx").unwrap_err().to_string().contains("model.bin"));
 }
+
+#[test]
+fn what_has_no_end_is_no_catalogue() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |path: &std::path::Path| match Catalogue::load(path) {
+        Err(error @ Error::Catalogue { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(folder.path()).contains("it is no file"));
+    #[cfg(unix)]
+    {
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        assert!(refused(&link).contains("it is no file"));
+    }
+    let large = folder.path().join("large");
+    std::fs::write(&large, vec![b'#'; (4 << 20) + 1]).unwrap();
+    assert!(refused(&large).contains("more than 4 MiB"));
+}
