@@ -54,6 +54,64 @@ fn without_a_display_the_terminal_is_named() {
 }
 
 #[test]
+fn names_and_files_do_not_steer_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let no_file = path("\x1b]0;x\x07\u{202e}none.json");
+    let (code, out, err) = run(&["report", "show", &no_file]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains(r"\u{1b}]0;x\u{7}\u{202e}none.json"), "{err}");
+    for words in
+        [&["models", "remove", "\x1b[2J\u{9b}2J"][..], &["talk", "--\x1b[2J\u{9b}2J"], &["\x1b[2J\u{9b}2J"]]
+    {
+        let (code, out, err) = run(words);
+        assert_eq!((code, out.as_str()), (Some(2), ""));
+        assert!(!err.contains(['\x1b', '\u{9b}']) && err.contains("2J"), "{err:?}");
+    }
+    // What a file says, and not all of it.
+    let catalogue = path("catalogue.toml");
+    std::fs::write(&catalogue, format!("schema = 1\n\"\\u001b[2J{}\" = 1\n", "x".repeat(100_000))).unwrap();
+    let out =
+        repartee(folder.path(), &["models", "list"]).env("REPARTEE_CATALOGUE", &catalogue).output().unwrap();
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        out.status.code() == Some(1) && !err.contains('\x1b') && err.contains("characters left out"),
+        "{err}"
+    );
+    assert!(err.chars().count() < 2_200, "{}", err.len());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_catalogue_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = repartee(folder.path(), &["models", "list"]);
+    let out = command.env("REPARTEE_CATALOGUE", "/dev/zero").output().unwrap();
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(1) && err.contains("it is no file"), "{err}");
+}
+
+#[test]
+fn a_recording_is_looked_at_before_anything_is_timed() {
+    let (code, out, err) = run(&["bench", "--clip", "none.wav"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("none.wav"), "{err}");
+    let (code, out, err) = run(&["bench"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("models are missing") && err.contains("kokoro-voices"), "{err}");
+}
+
+#[test]
+fn a_text_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut command, text) = (repartee(folder.path(), &["say", "-"]), folder.path().join("text"));
+    std::fs::write(&text, vec![b'x'; (4 << 20) + 1]).unwrap();
+    let out = command.stdin(std::fs::File::open(&text).unwrap()).output().unwrap();
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(2) && err.contains("more than 4 MiB"), "{err}");
+}
+
+#[test]
 fn a_failure_ends_with_its_status_and_one_paragraph() {
     let (code, out, err) = run(&["models", "remove", "no-such-model"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));

@@ -57,20 +57,24 @@ fn ms(d: Duration) -> f64 {
 }
 
 pub(crate) fn run(args: BenchArgs) -> Result<()> {
-    let backend = setup::backend(args.backend)?;
     let names: Vec<String> =
         if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models.clone() };
     // A wrong name is said before the first is timed.
     if let Some(wrong) = names.iter().find(|name| !MODELS.contains(&name.as_str())) {
         return Err(WrongUsage::error(format!("{wrong} cannot be timed; choose from {}", MODELS.join(", "))));
     }
+    // So is a wrong recording, or a model that is not there.
+    let samples = clip(&args)?;
+    let speech = names.iter().any(|name| name == "kokoro-82m").then_some(setup::VOICES);
+    setup::require(&names.iter().map(String::as_str).chain(speech).collect::<Vec<_>>())?;
+    let backend = setup::backend(args.backend)?;
     let cpu = Cpu::new(Default::default());
     let (read, multiply) = cpu.measure();
     out!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
     for name in &names {
         let lines = match name.as_str() {
-            "silero-vad-v6" => silero(&args)?,
-            "whisper-base" | "whisper-tiny.en" => whisper(name, &args, backend.as_ref())?,
+            "silero-vad-v6" => silero(&args, &samples)?,
+            "whisper-base" | "whisper-tiny.en" => whisper(name, &args, &samples, backend.as_ref())?,
             "qwen2.5-coder-0.5b" | "smollm2-135m" => llama(name, &args, backend.as_ref(), read)?,
             "kokoro-82m" => kokoro(&args, backend.as_ref())?,
             other => anyhow::bail!("{other} cannot be timed; known: {}", MODELS.join(", ")),
@@ -93,9 +97,8 @@ fn clip(args: &BenchArgs) -> Result<Vec<f32>> {
     }
 }
 
-fn silero(args: &BenchArgs) -> Result<Vec<String>> {
+fn silero(args: &BenchArgs, samples: &[f32]) -> Result<Vec<String>> {
     let mut vad = setup::silero(&setup::vad_backend())?;
-    let samples = clip(args)?;
     let chunks = samples.as_chunks::<CHUNK_SAMPLES>().0;
     let whole = median(args.repeats, || {
         for chunk in chunks {
@@ -107,17 +110,16 @@ fn silero(args: &BenchArgs) -> Result<Vec<String>> {
     Ok(vec![format!("silero-vad-v6: {each:.1} us for a chunk of 512 samples, one thread")])
 }
 
-fn whisper(name: &str, args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
+fn whisper(name: &str, args: &BenchArgs, samples: &[f32], backend: &dyn Backend) -> Result<Vec<String>> {
     let mut whisper: Whisper = setup::whisper(name, backend)?;
-    let samples = clip(args)?;
     let mut lines = Vec::new();
     let secs = samples.len() as f64 / 16_000.0;
     for (what, context) in [("short", short_context(samples.len())), ("30 s", FULL_SAMPLES)] {
         let mel_time = median(args.repeats, || {
-            whisper.log_mel(&samples, context);
+            whisper.log_mel(samples, context);
             Ok(())
         })?;
-        let mel = whisper.log_mel(&samples, context);
+        let mel = whisper.log_mel(samples, context);
         let encoder = median(args.repeats, || Ok(whisper.encode(&mel, None, None)?))?;
         let mut tokens = 0;
         let decoder = median(args.repeats, || {
@@ -133,7 +135,7 @@ fn whisper(name: &str, args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<St
         ));
     }
     if args.ops {
-        lines.extend(ops(&whisper.profile(&samples)?));
+        lines.extend(ops(&whisper.profile(samples)?));
     }
     Ok(lines)
 }

@@ -111,12 +111,12 @@ mod tests {
         });
         assert_eq!(lines[..3], ["One.", "", "\u{fffd}Two"]);
         assert_eq!((lines[3].len(), lines[4].len(), lines[5].as_str()), (64 << 10, 10, "last"));
-        let mut count = 0;
-        read(&b"a\xff\nb\nc\n"[..], |_| {
-            count += 1;
-            count < 2
+        let mut lines = Vec::new();
+        read(&b"caf\xe9 \xff?\nb\nc\n"[..], |line| {
+            lines.push(line);
+            lines.len() < 2
         });
-        assert_eq!(count, 2, "nobody takes more");
+        assert_eq!(lines, ["caf\u{fffd} \u{fffd}?", "b"], "read on, until nobody takes more");
     }
 
     #[test]

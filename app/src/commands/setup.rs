@@ -230,7 +230,7 @@ pub(crate) fn voice(names: &str) -> Result<Voice> {
 }
 
 /// The catalogue's entry with the voices.
-const VOICES: &str = "kokoro-voices";
+pub(crate) const VOICES: &str = "kokoro-voices";
 
 /// What is said about a voice that there is not.
 fn no_voice(name: &str) -> Result<anyhow::Error> {
