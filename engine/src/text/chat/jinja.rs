@@ -4,13 +4,15 @@
 //! instructions, items and bytes alike, so one budget bounds a rendering's time and memory (about 64 bytes
 //! a unit). The budget grows with the messages, for honest templates copy each a few times.
 //!
-//! One thing is charged only afterwards: a list repeated with `*` or joined with `+` is lazy, and a single
-//! step that walks it (`~`, `==`, `tojson`) pays at its end. A template written for it can so waste seconds
-//! and memory before it is refused. It reaches nothing by that, and no honest template comes near.
+//! One thing is charged only afterwards: a list repeated with `*` or joined with `+` is lazy, a list may hold another one
+//! twice, and a single step that walks it (`{{ }}`, `~`, `==`) pays at its end. A template written for it can so waste
+//! time and memory, all of it in the worst case. It reaches nothing else by that, and no honest template comes near.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 use minijinja_contrib::pycompat;
 
@@ -26,6 +28,15 @@ const SOURCE_LIMIT: usize = 256 << 10;
 const FUEL: u64 = 500_000;
 const FUEL_PER_MESSAGE: u64 = 5_000;
 const FUEL_PER_BYTE: u64 = 1;
+const MOST_FUEL: u64 = 1_500_000;
+
+/// Lists in lists are printed and dropped by recursion. Each level costs some fuel, and a kilobyte at most of this, of which
+/// the system provides only what is used.
+const STACK_BYTES: usize = 512 << 20;
+
+/// Bytes of JSON that a unit of fuel pays for, and the most spaces that it is indented by.
+const BYTES_PER_FUEL: u64 = 64;
+const MOST_INDENT: i64 = 16;
 
 /// Bytes of output: for the template itself, and for each byte of text.
 const OUTPUT: usize = 1 << 20;
@@ -56,6 +67,7 @@ impl Jinja {
         let source = without_generation_tags(source);
         let mut environment = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?;
+        super::screen::screen(&source, &syntax)?;
         environment.set_syntax(syntax);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_unknown_method_callback(pycompat::unknown_method_callback);
@@ -74,8 +86,23 @@ impl Jinja {
         &self.source
     }
 
-    /// Renders with the texts hidden.
+    /// Renders with the texts hidden, on a stack that holds whatever a template can nest.
     pub(super) fn render(
+        &self,
+        messages: &[Message],
+        options: &ChatOptions,
+        hidden: &Hidden,
+    ) -> Result<String, ChatError> {
+        let unable =
+            |what: &str| ChatError::Failed { line: 1, detail: format!("it could not be run: {what}") };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("template".into()).stack_size(STACK_BYTES);
+            let run = thread.spawn_scoped(scope, || self.render_here(messages, options, hidden));
+            run.map_err(|e| unable(&e.to_string()))?.join().unwrap_or_else(|_| Err(unable("it broke off")))
+        })
+    }
+
+    fn render_here(
         &self,
         messages: &[Message],
         options: &ChatOptions,
@@ -97,8 +124,18 @@ impl Jinja {
         let bytes = messages.iter().map(|message| message.content.len()).sum::<usize>()
             + options.variables.values().flat_map(super::texts_in).map(str::len).sum::<usize>();
         let mut environment = self.environment.clone();
-        environment
-            .set_fuel(Some(FUEL + FUEL_PER_MESSAGE * messages.len() as u64 + FUEL_PER_BYTE * bytes as u64));
+        let fuel = FUEL + FUEL_PER_MESSAGE * messages.len() as u64 + FUEL_PER_BYTE * bytes as u64;
+        let fuel = fuel.min(MOST_FUEL);
+        environment.set_fuel(Some(fuel));
+        let written = AtomicU64::new(0);
+        environment.add_filter("tojson", move |value: &Value, indent: Option<Value>, named: Kwargs| {
+            let json = to_json(value, indent, named)?;
+            let length = json.as_str().map_or(0, str::len) as u64;
+            match written.fetch_add(length, Ordering::Relaxed) + length {
+                bytes if bytes > fuel * BYTES_PER_FUEL => Err(ErrorKind::OutOfFuel.into()),
+                _ => Ok(json),
+            }
+        });
         let template = environment.get_template(NAME).map_err(failed)?;
         let rendered = template.render(Value::from_pairs(context)).map_err(failed)?;
         let limit = OUTPUT + OUTPUT_PER_BYTE * bytes;
@@ -107,6 +144,19 @@ impl Jinja {
         }
         Ok(rendered)
     }
+}
+
+/// The filter `tojson`. Its own indentation has no bound, and is paid for only when all of it has been written.
+fn to_json(value: &Value, indent: Option<Value>, named: Kwargs) -> Result<Value, Error> {
+    let asked = match &indent {
+        Some(indent) => Some(indent.clone()),
+        None => named.peek::<Option<Value>>("indent")?,
+    };
+    if asked.is_some_and(|indent| i64::try_from(indent).is_ok_and(|spaces| spaces > MOST_INDENT)) {
+        let detail = format!("tojson indents by {MOST_INDENT} spaces at most");
+        return Err(Error::new(ErrorKind::InvalidOperation, detail));
+    }
+    minijinja::filters::tojson(value, indent, named)
 }
 
 fn now_secs(local: Option<i64>) -> i64 {
@@ -165,7 +215,7 @@ fn without_generation_tags(source: &str) -> String {
     out
 }
 
-fn describe(error: &Error) -> String {
+pub(super) fn describe(error: &Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),

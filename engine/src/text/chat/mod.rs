@@ -41,6 +41,7 @@
 mod clock;
 mod hidden;
 mod jinja;
+mod screen;
 
 use std::collections::BTreeMap;
 

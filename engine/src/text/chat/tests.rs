@@ -245,6 +245,56 @@ fn hostile_templates_stop() {
             result.unwrap_or_default().len()
         );
     }
+    for (start, link, times, end) in [
+        ("{{ ", "-", 20_000, "1 }}"),
+        ("{{ ", "not ", 60_000, "1 }}"),
+        ("{{ 1", "+1", 120_000, " }}"),
+        ("{{ 1", "~1", 100_000, " }}"),
+        ("{{ 1", "**1", 80_000, " }}"),
+        ("{{ 1", " and 1", 40_000, " }}"),
+        ("{{ messages", "[0]", 80_000, " }}"),
+        ("{{ messages", ".a", 80_000, " }}"),
+        ("{{ messages", "()", 80_000, " }}"),
+        ("{{ 'a'", "|trim", 50_000, " }}"),
+        ("{% if 0 %}", "{% elif 0 %}", 20_000, "{% endif %}"),
+    ] {
+        let source = format!("{start}{}{end}", link.repeat(times));
+        assert!(matches!(render(&source, &user("a")), Err(ChatError::Syntax { .. })), "{link}");
+        // Of a length that somebody may write.
+        let source = format!("{start}{}{end}", link.repeat(20));
+        assert!(!matches!(render(&source, &user("a")), Err(ChatError::Syntax { .. })), "{link}");
+    }
+    for source in [
+        "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
+        "{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a }}",
+        "{% set ns = namespace() %}{% set b = ns %}{% set ns.a = b %}{{ ns.a }}",
+        "{% set f = namespace %}{% set ns = f() %}{% set ns.a = ns %}{{ ns }}",
+        "{% for ns in [namespace()] %}{% set ns.a = ns %}{{ ns }}{% endfor %}",
+        "{% macro m(x) %}{% set x.a = x %}{{ x }}{% endmacro %}{{ m(namespace()) }}",
+    ] {
+        assert!(matches!(render(source, &user("a")), Err(ChatError::Syntax { .. })), "{source}");
+    }
+    let honest = "{% set ns = namespace(found=false) %}{% for m in messages %}{% set ns.found = true %}{% endfor %}{{ ns.found }}";
+    assert_eq!(render(honest, &user("a")).unwrap(), "True");
+    for source in [
+        "{{ messages|tojson(indent=1000000000) }}",
+        "{{ messages|tojson(1000000000000) }}",
+        "{{ [messages]|map('to' ~ 'json', 1000000000)|list }}",
+        "{% for i in range(99999) %}{% set a = messages|tojson(16) %}{% endfor %}",
+    ] {
+        let result = render(source, &user(&"a".repeat(9_999)));
+        assert!(matches!(result, Err(ChatError::OutOfFuel | ChatError::Failed { .. })), "{source}");
+    }
+    // As deep as the longest text pays for: whatever comes of it, the stack holds it.
+    for wrap in ["[ns.a]", "{'a': ns.a}", "ns.a|batch(1)|list", "[[[[[[[[[[[[ns.a]]]]]]]]]]]]"] {
+        for show in ["{{ ns.a }}", "{{ ns.a == [ns.a] }}"] {
+            let source = format!(
+                "{{% set ns = namespace(a=[1]) %}}{{% for a in range(99999) %}}{{% set ns.a = {wrap} %}}{{% endfor %}}{show}"
+            );
+            let _ = render(&source, &user(&"a".repeat(2_000_000)));
+        }
+    }
+    assert_eq!(render("{{ [1]|tojson(indent=2) }}", &user("a")).unwrap(), "[\n  1\n]");
     let nested = format!("{}{}", "{% if true %}".repeat(5000), "{% endif %}".repeat(5000));
     assert!(render(&nested, &user("a")).is_err());
     let expression = format!("{{{{ {}1{} }}}}", "(".repeat(5000), ")".repeat(5000));
