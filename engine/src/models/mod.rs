@@ -49,6 +49,14 @@ pub enum ModelError {
     /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// What was computed is no number.
+    #[error(
+        "{model} computes what is no number: its file is damaged; `repartee models verify` says so, and `models fetch` mends it"
+    )]
+    NotFinite {
+        /// Whose weights.
+        model: &'static str,
+    },
     /// The system prompt fills the context.
     #[error(transparent)]
     Context(#[from] crate::turn::history::ContextTooSmall),

@@ -83,7 +83,12 @@ impl SileroVad {
             ..Run::default()
         };
         self.program.run(&mut self.session, run)?;
-        Ok(self.probability.first().copied().unwrap_or(0.0))
+        let probability = self.probability.first().copied().unwrap_or(0.0);
+        if probability.is_finite() {
+            Ok(probability)
+        } else {
+            Err(ModelError::NotFinite { model: "the voice detector" })
+        }
     }
 
     /// Forgets the stream: the next chunk is the first.

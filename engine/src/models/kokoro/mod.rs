@@ -228,6 +228,7 @@ impl Kokoro {
         let speed = if options.speed.is_nan() { 1.0 } else { options.speed };
         let speed = speed.clamp(*SPEEDS.start(), *SPEEDS.end());
         trace.durations = self.duration.chunks_exact(MAX_DURATION).map(|row| row.iter().sum()).collect();
+        require_finite(&trace.durations)?;
         let frames = |d: &f32| (d / speed).round_ties_even().max(1.0) as usize;
         trace.frames = trace.durations.iter().map(frames).collect();
         Ok(())
@@ -280,6 +281,7 @@ impl Kokoro {
         };
         self.audio.run(&mut self.session, run)?;
         note(&mut trace.op_ns, self.audio.as_ref(), times);
+        require_finite(&self.samples)?;
         trim(&mut self.samples);
         Ok(&self.samples)
     }
@@ -314,6 +316,11 @@ impl Kokoro {
     pub fn set_profiling(&mut self, profile: bool) {
         self.profile = profile;
     }
+}
+
+fn require_finite(numbers: &[f32]) -> Result<(), ModelError> {
+    let is_finite = numbers.iter().all(|x| x.is_finite());
+    if is_finite { Ok(()) } else { Err(ModelError::NotFinite { model: "the speech model" }) }
 }
 
 /// Adds a run's times to a list by op.

@@ -16,6 +16,9 @@ pub struct Voice {
     rows: Vec<f32>,
 }
 
+/// Numbers of published voices stay below 4. Far larger ones take the model seconds and end in silence.
+const LARGEST: f32 = 50.0;
+
 impl Voice {
     /// Reads the published layout: 510 rows of 256 little-endian f32.
     ///
@@ -27,8 +30,8 @@ impl Voice {
             return Err(wrong("a voice has 510 rows of 256 f32: the file is damaged or for another model"));
         }
         let rows: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        if rows.iter().any(|x| !x.is_finite()) {
-            return Err(wrong("some of its numbers are not finite: fetch the file again"));
+        if rows.iter().any(|x| !x.is_finite() || x.abs() > LARGEST) {
+            return Err(wrong("some of its numbers are no style's: fetch the file again"));
         }
         Ok(Self { rows })
     }
@@ -82,11 +85,19 @@ mod tests {
 
     #[test]
     fn rows_follow_the_length_and_end_at_the_last() {
-        let v = voice(|i| (i / STYLE) as f32);
+        let v = voice(|i| (i / STYLE) as f32 / 16.0);
         assert_eq!(
             [v.style(0)[0], v.style(33)[255], v.style(509)[0], v.style(510)[9]],
-            [0., 33., 509., 509.]
+            [0., 33. / 16., 509. / 16., 509. / 16.]
         );
+    }
+
+    #[test]
+    fn numbers_that_are_no_styles_are_refused() {
+        for number in [f32::NAN, f32::INFINITY, 1e38, -100.0] {
+            let bytes: Vec<u8> = (0..ROWS * STYLE).flat_map(|_| number.to_le_bytes()).collect();
+            assert!(Voice::from_bytes(&bytes).is_err(), "{number}");
+        }
     }
 
     #[test]

@@ -105,6 +105,11 @@ impl LlamaConfig {
         if !(rope_base.is_finite() && rope_base > 1.0) {
             return Err(ModelError::config(base_key, rope_base, "must be a number above 1"));
         }
+        let eps_key = format!("{arch}.attention.layer_norm_rms_epsilon");
+        let eps = file.f32(&eps_key)?;
+        if !(eps > 0.0 && eps < 1.0) {
+            return Err(ModelError::config(eps_key, eps, "must be a number between 0 and 1"));
+        }
         let vocabulary = file.tensor("token_embd.weight")?.shape.first().copied().unwrap_or(0);
         let own_output = file.tensor("output.weight").is_ok();
         Ok(Self {
@@ -118,7 +123,7 @@ impl LlamaConfig {
             head_dim,
             context: size("context_length", 1 << 26)?,
             rope_base,
-            eps: file.f32(&format!("{arch}.attention.layer_norm_rms_epsilon"))?,
+            eps,
             vocabulary,
             output: if own_output { "output.weight" } else { "token_embd.weight" }.to_owned(),
         })

@@ -119,6 +119,11 @@ impl Whisper {
             }
             bias
         };
+        let suppressed = special.suppress.len().max(special.suppress_first.len());
+        if suppressed > config.vocabulary / 2 {
+            let problem = "most of the vocabulary: the configuration is damaged or of another model";
+            return Err(ModelError::config("suppressed tokens", suppressed, problem));
+        }
         let biases =
             [bias(&[]), bias(&[&special.suppress, &special.suppress_first]), bias(&[&special.suppress])];
         Ok(Self {
