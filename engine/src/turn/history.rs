@@ -118,6 +118,14 @@ impl History {
         count_tokens: impl Fn(&[Message]) -> usize,
     ) -> Result<Prompt, ContextTooSmall> {
         let room = limits.context_tokens.saturating_sub(limits.reply_tokens);
+        let end = longest_end(user, limits.context_tokens);
+        if end.len() < user.len() {
+            let before = user[..user.len() - end.len()].split_whitespace().count();
+            let messages = self.messages.drain(..).count();
+            let (prompt, words) = self.cut_user(end, room, limits, count_tokens)?;
+            let trimmed = Some(Trimmed { messages, words: words + before });
+            return Ok(Prompt { messages: prompt, trimmed });
+        }
         let whole = self.with(user, 0);
         if count_tokens(&whole) <= room {
             return Ok(Prompt { messages: whole, trimmed: None });
@@ -175,6 +183,20 @@ impl History {
     }
 }
 
+/// What may fit of the end of `text`: no token has more bytes than this on average, and counting the tokens of a pasted
+/// book takes minutes.
+fn longest_end(text: &str, tokens: usize) -> &str {
+    const BYTES_PER_TOKEN: usize = 16;
+    let from = text.len().saturating_sub(tokens.saturating_mul(BYTES_PER_TOKEN));
+    let end = &text[text.ceil_char_boundary(from)..];
+    let is_within = !text[..text.len() - end.len()].ends_with(char::is_whitespace);
+    // From the next whole word on, if there is one.
+    match end.find(char::is_whitespace) {
+        Some(space) if is_within && end.len() < text.len() => &end[space..],
+        _ => end,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +247,24 @@ mod tests {
         assert_eq!((trimmed.messages, trimmed.words), (2, 400 - (192 - 7 - 3)));
         assert!(prompt.messages[1].content.ends_with("w399"));
         assert!(history.messages().is_empty());
+    }
+
+    #[test]
+    fn a_pasted_book_is_not_counted_word_by_word() {
+        let mut history = History::new("You are a test.");
+        history.remember(&exchange("hi", "hello"));
+        let words: Vec<String> = (0..100_000).map(|i| format!("w{i}")).collect();
+        let counted = std::cell::Cell::new(0);
+        let counting = |messages: &[Message]| {
+            counted.set(counted.get() + messages.iter().map(|m| m.content.len()).sum::<usize>());
+            count(messages)
+        };
+        let prompt = history.prompt(&words.join(" "), LIMITS, counting).unwrap();
+        assert_eq!(count(&prompt.messages), 192);
+        let trimmed = prompt.trimmed.unwrap();
+        assert_eq!((trimmed.messages, trimmed.words), (2, 100_000 - (192 - 7 - 3)));
+        assert!(prompt.messages[1].content.ends_with("w99999"));
+        assert!(counted.get() < 100_000, "{} bytes counted", counted.get());
     }
 
     #[test]
