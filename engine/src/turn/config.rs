@@ -39,6 +39,9 @@ pub struct TurnConfig {
     /// Longest stretch of sound that is recognised in one piece; longer turns are joined from pieces. 28 s, as
     /// [`EndpointConfig::max_speech`].
     pub max_piece: Samples,
+    /// What is said behind a longer pause in a turn is recognised on its own: Whisper takes two seconds of silence for the
+    /// end and loses one side or the other. 1 s: within less, the words before help to understand those behind.
+    pub longest_pause: Samples,
     /// What is made before the user has finished.
     pub speculation: Speculation,
     /// Whether the reply yields to speech.
@@ -55,6 +58,7 @@ impl Default for TurnConfig {
             spelling_silence: Samples::from_ms(950),
             unfinished_silence: Samples::from_ms(1_600),
             max_piece: Samples::from_ms(28_000),
+            longest_pause: Samples::from_ms(1_000),
             speculation: Speculation::default(),
             processors: Processors::default(),
             ahead_samples: 240_000,

@@ -185,6 +185,15 @@ impl TurnState {
     }
 }
 
+/// How speech is recognised that goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Join {
+    /// With what was said before, where that is not too long.
+    Whole,
+    /// On its own.
+    Apart,
+}
+
 /// One step under way.
 struct Run {
     state: TurnState,
@@ -274,7 +283,7 @@ impl Run {
                     _ => self.now,
                 };
                 self.state.ear = Ear::Speaking;
-                self.user_speaks(from);
+                self.user_speaks(from, Join::Whole);
             }
             SpeechEvent::Dropped => {
                 self.state.ear = Ear::Quiet;
@@ -295,7 +304,15 @@ impl Run {
                     _ => self.now,
                 };
                 self.state.ear = Ear::Speaking;
-                self.user_speaks(from);
+                if self.now - from > self.state.config.longest_pause {
+                    // A recogniser takes a long pause for the end, and leaves out what comes behind it.
+                    self.recognise(from);
+                    let first =
+                        self.now - (self.state.config.endpoint.onset + self.state.config.endpoint.pre_roll);
+                    self.user_speaks(from.max(first), Join::Apart);
+                } else {
+                    self.user_speaks(from, Join::Whole);
+                }
             }
             SpeechEvent::Split { at } => self.split(at),
             SpeechEvent::End { voiced_end } => {
@@ -307,7 +324,7 @@ impl Run {
     }
 
     /// It is sure that the user speaks, since `from`.
-    fn user_speaks(&mut self, from: Samples) {
+    fn user_speaks(&mut self, from: Samples, join: Join) {
         if self.state.reply.as_ref().is_some_and(Reply::is_audible) {
             self.interrupt();
             let mut utterance = Utterance::new(Some(from));
@@ -322,7 +339,9 @@ impl Run {
         match &self.state.utterance {
             None => self.state.utterance = Some(Utterance::new(Some(from))),
             // Its transcript stays as it is; the new speech is recognised on its own.
-            Some(utterance) if too_long(utterance, now) || utterance.from.is_none() => {
+            Some(utterance)
+                if join == Join::Apart || too_long(utterance, now) || utterance.from.is_none() =>
+            {
                 self.withdraw_reply();
                 if let Some(utterance) = &mut self.state.utterance {
                     utterance.closed.extend(utterance.attempt.take());
