@@ -31,7 +31,15 @@ impl Report {
 }
 
 fn quoted(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    // Some programs look behind white space and zero-width characters, and take full-width signs for plain ones.
+    let shown = text.trim_start_matches(|c: char| {
+        c == ' ' || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    });
+    let guard = if shown.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']) {
+        "'"
+    } else {
+        ""
+    };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 
@@ -51,5 +59,12 @@ mod tests {
         assert!(head.starts_with("id,cancelled,cold,capture_ms,vad_ms,"), "{head}");
         assert!(line.starts_with("0,false,,10.000,,"), "{line}");
         assert!(line.ends_with(",120.000,\"say \"\"hi\"\",\nplease\",\"'=HYPERLINK(1)\"\r\n"), "{line}");
+    }
+    #[test]
+    fn no_text_is_a_formula() {
+        for text in ["=1", "+1", "-1", "@a", "\t=1", " =1", "\u{200b}=1", "＝1", "  ＋1"] {
+            assert_eq!(super::quoted(text), format!("\"'{text}\""));
+        }
+        assert_eq!(super::quoted("a = b"), "\"a = b\"");
     }
 }
