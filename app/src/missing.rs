@@ -27,6 +27,8 @@ pub(crate) struct Missing {
     pub(crate) size: String,
     /// Its size as far as it is known.
     pub(crate) size_bytes: u64,
+    /// So much of it is here, from a fetch that was stopped.
+    pub(crate) here_bytes: u64,
     /// Where it comes from, in the order in which it is tried.
     pub(crate) from: String,
     /// Whether its bytes were not checked when this program was made.
@@ -46,6 +48,10 @@ pub(crate) fn missing(store: &Store, settings: &Settings) -> Vec<Missing> {
             what: purpose(model),
             size: size_of(model),
             size_bytes: model.size_bytes(),
+            here_bytes: match store.state(model) {
+                ModelState::Partial { bytes } => bytes,
+                _ => 0,
+            },
             from: origin(model),
             is_hub: model.hub,
         })
@@ -57,8 +63,8 @@ fn purpose(model: &Model) -> &'static str {
         Role::Vad => "hears when you speak",
         Role::Stt => "understands your words",
         Role::Llm => "writes the answers",
-        Role::Tts if model.format == Format::Voice => "who speaks",
-        Role::Tts => "speaks them",
+        Role::Tts if model.format == Format::Voice => "has the voices",
+        Role::Tts => "speaks the answers",
         Role::Lexicon => "knows how words sound",
         Role::Speech => "recorded speech",
     }

@@ -1,6 +1,6 @@
 //! What fills the window while there is no conversation: models that are not here, another program that talks, a failure.
 
-use eframe::egui::{CentralPanel, Grid, ProgressBar, RichText, ScrollArea, Ui};
+use eframe::egui::{CentralPanel, ProgressBar, RichText, ScrollArea, Ui};
 
 use super::tokens::{GAP, PAGE, WIDE_GAP, palette};
 use crate::commands::models::megabytes;
@@ -55,7 +55,7 @@ impl Page {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                 ui.vertical_centered(|ui| {
                     ui.add_space(2.0 * WIDE_GAP);
-                    ui.set_max_width(PAGE);
+                    ui.set_max_width(PAGE.min(ui.available_width()));
                     ui.vertical(|ui| {
                         wish = match self {
                             Self::Missing(page) => page.show(ui),
@@ -95,7 +95,7 @@ impl MissingPage {
              when you press the button. Nothing else uses the network, and nothing that you say leaves this computer.",
         );
         ui.add_space(WIDE_GAP);
-        self.table(ui);
+        self.list(ui);
         ui.add_space(WIDE_GAP);
         let problems = self.progress.iter().flat_map(|progress| &progress.problems);
         for problem in problems {
@@ -113,22 +113,15 @@ impl MissingPage {
         wish
     }
 
-    fn table(&self, ui: &mut Ui) {
-        let grid = Grid::new("missing").num_columns(4).striped(true).spacing([WIDE_GAP, GAP]);
-        ScrollArea::horizontal().show(ui, |ui| {
-            grid.show(ui, |ui| self.rows(ui));
-        });
-    }
-
-    fn rows(&self, ui: &mut Ui) {
-        for head in ["model", "it", "size", "comes from"] {
-            ui.weak(head);
-        }
-        ui.end_row();
+    /// A model: its name, what it does, its size; below that where it comes from, or how much of it is here.
+    fn list(&self, ui: &mut Ui) {
         for model in &self.missing {
-            ui.label(&model.name);
-            ui.label(model.what);
-            ui.label(&model.size);
+            // Wrapped: a narrow window cuts nothing off.
+            ui.horizontal_wrapped(|ui| {
+                ui.strong(&model.name);
+                ui.label(model.what);
+                ui.label(&model.size);
+            });
             let here_bytes = self.progress.as_ref().and_then(|p| p.here_bytes.get(&model.name));
             match here_bytes {
                 Some(here_bytes) => {
@@ -136,9 +129,9 @@ impl MissingPage {
                     let bar = ProgressBar::new(fraction.min(1.0)).show_percentage();
                     ui.add(bar);
                 }
-                None => drop(ui.label(&model.from)),
+                None => drop(ui.weak(format!("from {}", model.from))),
             }
-            ui.end_row();
+            ui.add_space(GAP);
         }
     }
 
@@ -149,7 +142,8 @@ impl MissingPage {
             ui.weak(if now.is_empty() { "beginning" } else { now });
             return cancel.clicked().then_some(Wish::Cancel);
         }
-        let sum_bytes: u64 = self.missing.iter().map(|model| model.size_bytes).sum();
+        let to_come = |model: &Missing| model.size_bytes.saturating_sub(model.here_bytes);
+        let sum_bytes: u64 = self.missing.iter().map(to_come).sum();
         let end = self.progress.as_ref().and_then(|progress| progress.end);
         if end == Some(End::Cancelled) {
             ui.weak("Stopped. What has arrived is kept: the next fetch goes on from there.");
@@ -208,6 +202,7 @@ mod tests {
             what,
             size: size.into(),
             size_bytes,
+            here_bytes: 0,
             from: "models.example; else PyPI, by pip".into(),
             is_hub: false,
         };
@@ -272,6 +267,25 @@ mod tests {
         harness.state_mut().page = page(Some(Progress { end: Some(End::Cancelled), ..progress }));
         harness.run();
         harness.get_by_label_contains("What has arrived is kept");
+        // What is here is not to come.
+        let Page::Missing(missing) = &mut harness.state_mut().page else { panic!("the same page") };
+        missing.missing[1].here_bytes = 400_000_000;
+        harness.run();
+        harness.get_by_label("Fetch again (92.6 MB)");
+    }
+
+    #[test]
+    fn nothing_is_cut_off_in_the_smallest_window() {
+        let mut harness = harness(page(None), Theme::Dark);
+        harness.set_size(tokens::SMALLEST_WINDOW.into());
+        harness.run();
+        let labels = ["Some models are not on this computer yet", "qwen2.5-coder-0.5b", "Fetch (492.6 MB)"];
+        let mut rects: Vec<_> = labels.map(|label| harness.get_by_label(label).rect()).into();
+        rects.extend(harness.get_all_by_label_contains("from models.example").map(|from| from.rect()));
+        assert_eq!(rects.len(), 5);
+        for rect in rects {
+            assert!(rect.left() >= 0.0 && rect.right() <= tokens::SMALLEST_WINDOW[0], "{rect:?}");
+        }
     }
 
     #[test]
