@@ -43,6 +43,24 @@ pub(super) struct Caretaker {
 
 /// A loss is told for so long.
 const LOSS_TOLD: Duration = Duration::from_secs(60);
+/// Less than this in all takes no word away: it stands in the log only.
+const HEARD_LOSS_MS: u64 = 100;
+
+/// A text in which what the system said stands last, in brackets, behind what that means.
+fn plain(text: String) -> String {
+    // As the keeper tells of it: `the speaker "x" does not work: ALSA function 'f' failed with error 'e'; choose another`.
+    let Some((before, rest)) = text.split_once("ALSA function") else { return text };
+    if before.contains("was lost") {
+        // What the system said is in brackets already.
+        return text;
+    }
+    let (system, advice) = rest.rsplit_once("; ").unwrap_or((rest, ""));
+    let what = before.trim_end_matches([' ', ':', '(']).trim_end_matches("does not work").trim_end();
+    let system = system.trim_end_matches(')').trim();
+    let what = if what.is_empty() { "the device" } else { what };
+    let advice = if advice.is_empty() { String::new() } else { format!("; {advice}") };
+    format!("{what} cannot be opened just now{advice} (ALSA function {system})")
+}
 
 impl Caretaker {
     /// Asks for all models; they are loaded in a thread of their own. The conversation has begun with `system_prompt`.
@@ -151,12 +169,13 @@ impl Caretaker {
             Notice::SoundLost { lost_ms } => {
                 let sum_ms = self.loss.map_or(0, |(sum_ms, _)| sum_ms) + lost_ms;
                 self.loss = Some((sum_ms, Instant::now()));
-                (About::Loss, Some(Notice::SoundLost { lost_ms: sum_ms }.to_string()))
+                let text = Notice::SoundLost { lost_ms: sum_ms }.to_string();
+                (About::Loss, (sum_ms >= HEARD_LOSS_MS).then_some(text))
             }
             // Whether there is a signal stands in the snapshot, as long as it is so.
             Notice::NoSignal { .. } | Notice::SignalBack => return,
         };
-        self.shared.change(|setup| setup.set_trouble(about, text.map(Arc::from)));
+        self.shared.change(|setup| setup.set_trouble(about, text.map(|text| plain(text).into())));
     }
 
     /// Takes back what was told of a device that is there again, and of a loss that is long ago.
@@ -255,6 +274,23 @@ impl Settings {
 mod tests {
     use super::*;
     use crate::commands::setup::BackendName;
+
+    #[test]
+    fn what_a_sound_system_says_stands_behind_what_it_means() {
+        let alsa = "ALSA function 'snd_pcm_hw_params' failed with error 'Device or resource busy (16)'";
+        let whole = format!("the speaker \"Analog\" does not work: {alsa}; choose another");
+        let told = plain(whole);
+        assert_eq!(
+            told,
+            format!("the speaker \"Analog\" cannot be opened just now; choose another ({alsa})")
+        );
+        assert_eq!(plain(alsa.into()), format!("the device cannot be opened just now ({alsa})"));
+        for text in
+            ["no microphone was found", &format!("the speaker \"x\" was lost ({alsa}); opening another")]
+        {
+            assert_eq!(plain(text.into()), text);
+        }
+    }
 
     #[test]
     fn only_what_differs_is_loaded_anew() {
