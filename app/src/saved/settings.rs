@@ -121,6 +121,12 @@ impl Saved {
         }
     }
 
+    /// How the window is to look, for one that does not talk: it leaves the file alone.
+    pub(crate) fn look(home: &Home) -> Look {
+        let text = text_of(&home.settings).unwrap_or_default();
+        toml::from_str::<File>(&text).ok().and_then(|file| file.look).unwrap_or_default()
+    }
+
     /// Keeps it: the whole file or the old one.
     ///
     /// # Errors
@@ -245,7 +251,10 @@ mod tests {
         let (_folder, home) = home();
         assert_eq!(Saved::load(&home), (Saved::default(), None));
         changed().store(&home).expect("a file");
-        assert_eq!(Saved::load(&home), (changed(), None));
+        assert_eq!((Saved::load(&home), Saved::look(&home)), ((changed(), None), Look::Dark));
+        std::fs::write(&home.settings, "look = 7").expect("a file");
+        assert_eq!(Saved::look(&home), Look::System);
+        assert!(home.settings.exists(), "the one that talks sets it aside");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) enum Action {
     ToggleRecording,
     /// Write the report.
     SaveReport,
+    /// Show which models are not here.
+    Fetch,
     /// Take all notices away.
     DismissNotices,
     /// Close the window.
@@ -31,7 +33,7 @@ pub(super) enum Action {
 
 impl Action {
     /// All, in the order in which keys are looked at.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::ToggleMute,
         Self::Stop,
         Self::Send,
@@ -41,6 +43,7 @@ impl Action {
         Self::ToggleSettings,
         Self::ToggleRecording,
         Self::SaveReport,
+        Self::Fetch,
         Self::DismissNotices,
         Self::Quit,
     ];
@@ -57,6 +60,7 @@ impl Action {
             Self::ToggleSettings => "Settings",
             Self::ToggleRecording => "Record",
             Self::SaveReport => "Save report",
+            Self::Fetch => "Fetch",
             Self::DismissNotices => "Dismiss all",
             Self::Quit => "Quit",
         }
@@ -72,8 +76,11 @@ impl Action {
             Self::ToggleEarlier => "Show what was said before, by date",
             Self::ToggleLatency => "Show where the time goes",
             Self::ToggleSettings => "Models, voice, speed, microphone and speaker",
-            Self::ToggleRecording => "Take only the turns from now on into the report",
+            Self::ToggleRecording => {
+                "Collect turns for the report: only those from now on, until it is pressed again. Without it, a report has all turns"
+            }
             Self::SaveReport => "Write the recorded turns, or all of them, to a file",
+            Self::Fetch => "Show which models are not here, and fetch them",
             Self::DismissNotices => "Take all these lines away",
             Self::Quit => "Close the window",
         }
@@ -85,7 +92,7 @@ impl Action {
         match self {
             Self::ToggleMute => command(Key::M),
             Self::Stop => Some(KeyboardShortcut::new(Modifiers::NONE, Key::Escape)),
-            Self::Send | Self::DismissNotices => None,
+            Self::Send | Self::Fetch | Self::DismissNotices => None,
             Self::NewConversation => command(Key::N),
             Self::ToggleEarlier => command(Key::H),
             Self::ToggleLatency => command(Key::L),

@@ -1,6 +1,6 @@
 //! Earlier conversations: the list of them by date, and one of them to read.
 
-use eframe::egui::{self, Modal, ScrollArea, Ui};
+use eframe::egui::{self, Modal, Rect, ScrollArea, Ui};
 use repartee_engine::turn::message::Exchange;
 
 use super::tokens::{GAP, WIDE_GAP};
@@ -74,7 +74,7 @@ impl View {
     }
 
     /// Shows `open` and keeps it open unless the user wants otherwise.
-    pub(super) fn earlier_one(&mut self, ui: &mut Ui, open: Open) {
+    pub(super) fn earlier_one(&mut self, ui: &mut Ui, open: Open) -> Vec<Rect> {
         let mut stays = true;
         ui.heading(format!("{}, {}", open.which.day, open.which.time));
         ui.horizontal_wrapped(|ui| {
@@ -89,9 +89,10 @@ impl View {
             self.earlier.asks_to_delete |= delete.clicked();
         });
         ui.add_space(GAP);
-        ScrollArea::vertical().id_salt(&open.which.path).auto_shrink(false).show(ui, |ui| {
+        let scroll = ScrollArea::vertical().id_salt(&open.which.path).auto_shrink(false);
+        let shown = scroll.show(ui, |ui| {
             for Exchange { user, heard, interrupted } in &open.exchanges {
-                transcript::exchange(ui, user, heard, *interrupted);
+                transcript::exchange(ui, user, (heard, ""), *interrupted);
             }
         });
         if self.earlier.asks_to_delete {
@@ -99,6 +100,7 @@ impl View {
         }
         self.earlier.asks_to_delete &= stays;
         self.earlier.open = stays.then_some(open);
+        vec![shown.inner_rect]
     }
 
     /// Whether the user has said yes.

@@ -13,12 +13,13 @@ impl View {
     pub(super) fn header(&mut self, ui: &mut Ui, snapshot: &Snapshot) {
         let conversation = &snapshot.conversation;
         let status = Status::of(conversation);
+        // Nothing comes or goes in here: its buttons stay where they are.
         ui.horizontal(|ui| {
             lamp(ui, status).on_hover_text(status.meaning());
             ui.heading(status.label()).on_hover_text(status.meaning());
-            ui.add_space(WIDE_GAP);
             let colours = palette(ui.theme());
             let width = ui.max_rect().width();
+            ui.add_space(if width >= LONG_METERS { WIDE_GAP } else { 0.0 });
             let meters = [
                 ("Microphone", conversation.input_level, colours.hearing),
                 ("Speaker", conversation.output_level, colours.speaking),
@@ -36,9 +37,6 @@ impl View {
                 self.button(ui, Action::NewConversation);
             });
         });
-        if let Some(hint) = status.hint() {
-            ui.weak(hint);
-        }
     }
 
     pub(super) fn button(&mut self, ui: &mut Ui, action: Action) {

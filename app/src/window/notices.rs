@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eframe::egui::{self, Align, Layout, Ui};
+use eframe::egui::{self, Align, Label, Layout, Panel, Rect, Ui};
 use repartee_engine::latency::{Metric, TurnRecord};
 use repartee_engine::turn::message::Stage;
 use repartee_engine::turn::pipeline::{Notice, NoticeKind, Readiness};
 
 use super::action::Action;
+use super::status::Status;
 use super::tokens;
+use super::transcript;
 use super::view::View;
 use crate::live::Snapshot;
 use crate::saved::Kept;
@@ -87,7 +89,7 @@ impl Notices {
             all.push((trouble.text.to_string(), trouble.times, Some(Source::Trouble(trouble.number))));
         }
         for notice in snapshot.conversation.notices.iter() {
-            if self.is_so(notice, snapshot) {
+            if self.is_so(notice, snapshot) && !is_on_page(notice, snapshot) {
                 all.push((notice.text.to_string(), 1, Some(Source::Notice(notice.number))));
             }
         }
@@ -137,6 +139,13 @@ impl Notices {
     }
 }
 
+/// Whether it is said already where the conversation is to be.
+fn is_on_page(notice: &Notice, snapshot: &Snapshot) -> bool {
+    let says =
+        |readiness: &Readiness| matches!(readiness, Readiness::Failed(reason) if *reason == notice.text);
+    transcript::is_empty(snapshot) && snapshot.setup.stages.iter().any(|info| says(&info.readiness))
+}
+
 /// Whether a stage did its work in a turn.
 fn worked(record: &TurnRecord, stage: Stage) -> bool {
     let end = match stage {
@@ -148,26 +157,66 @@ fn worked(record: &TurnRecord, stage: Stage) -> bool {
 }
 
 impl View {
-    pub(super) fn notices(&mut self, ui: &mut Ui, snapshot: &Snapshot) {
+    /// What the user is told, at the lower end of `ui`: what comes in stands above what is there already, so that no button
+    /// moves away from the pointer. Gives its place.
+    pub(super) fn notices(&mut self, ui: &mut Ui, snapshot: &Snapshot) -> Rect {
+        let status = Status::of(&snapshot.conversation);
+        // In an empty conversation that is said large.
+        let is_said =
+            status == Status::CannotAnswer && transcript::is_empty(snapshot) && self.earlier.open.is_none();
+        let hint = status.hint().filter(|_| !is_said);
         let lines = self.notices.lines(snapshot);
+        if hint.is_none() && lines.is_empty() {
+            return Rect::ZERO;
+        }
         let hidden = lines.len().saturating_sub(MOST_NOTICES);
-        for line in &lines[hidden..] {
-            let words = match line.times {
-                1 => line.text.clone(),
-                times => format!("{} ({times} times)", line.text),
-            };
-            if notice(ui, &words) {
-                self.notices.dismiss(line);
+        let panel = Panel::bottom("notices").show_separator_line(false).frame(egui::Frame::NONE);
+        let shown = panel.show(ui, |ui| {
+            ui.add_space(tokens::GAP);
+            if let Some(hint) = hint {
+                ui.horizontal_wrapped(|ui| {
+                    ui.weak(hint);
+                    if status == Status::CannotAnswer {
+                        self.button(ui, Action::Fetch);
+                    }
+                });
             }
-        }
-        if lines.len() > 1 {
-            ui.horizontal(|ui| {
-                if hidden > 0 {
-                    ui.weak(format!("and {hidden} more"));
+            if hidden > 0 {
+                ui.weak(format!("and {hidden} more"));
+            }
+            for (i, line) in lines[hidden..].iter().enumerate().rev() {
+                let words = match line.times {
+                    1 => line.text.clone(),
+                    times => format!("{} ({times} times)", line.text),
+                };
+                let has_all = i == 0 && lines.len() > 1;
+                let all = has_all.then_some(Action::DismissNotices);
+                if self.notice(ui, &words, all) {
+                    self.notices.dismiss(line);
                 }
-                self.button(ui, Action::DismissNotices);
+            }
+        });
+        shown.response.rect
+    }
+
+    /// A line with a button to dismiss it; whether it was pressed. `action` has a button beside it.
+    fn notice(&mut self, ui: &mut Ui, words: &str, action: Option<Action>) -> bool {
+        let frame = egui::Frame::new().fill(tokens::palette(ui.theme()).notice).corner_radius(tokens::ROUND);
+        let shown = frame.inner_margin(egui::Margin::same(tokens::BUBBLE_MARGIN)).show(ui, |ui| {
+            let row = Layout::right_to_left(Align::Center);
+            let size = [ui.available_width(), ui.spacing().interact_size.y].into();
+            let row = ui.allocate_ui_with_layout(size, row, |ui| {
+                let button = ui.button("Dismiss").on_hover_text("Take this line away");
+                if let Some(action) = action {
+                    self.button(ui, action);
+                }
+                let text = Layout::top_down(Align::Min);
+                ui.with_layout(text, |ui| ui.add(Label::new(words).wrap()));
+                button.clicked()
             });
-        }
+            row.inner
+        });
+        shown.inner
     }
 
     pub(super) fn dismiss_notices(&mut self, snapshot: &Snapshot) {
@@ -175,25 +224,6 @@ impl View {
             self.notices.dismiss(&line);
         }
     }
-}
-
-/// A line with a button to dismiss it; whether it was pressed.
-fn notice(ui: &mut Ui, words: &str) -> bool {
-    let frame = egui::Frame::new().fill(tokens::palette(ui.theme()).notice).corner_radius(tokens::ROUND);
-    let shown = frame.inner_margin(egui::Margin::same(tokens::BUBBLE_MARGIN)).show(ui, |ui| {
-        ui.horizontal(|ui| {
-            let button = ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                let button = ui.button("Dismiss").on_hover_text("Take this line away");
-                ui.with_layout(Layout::left_to_right(Align::Center).with_main_wrap(true), |ui| {
-                    ui.label(words)
-                });
-                button.clicked()
-            });
-            button.inner
-        })
-        .inner
-    });
-    shown.inner
 }
 
 #[cfg(test)]

@@ -93,6 +93,7 @@ impl Program {
                 Claim::Granted(instance) => self.instance = Some(instance),
                 Claim::Taken(by) => {
                     tracing::warn!(?by, "another Repartee talks already");
+                    super::talk::set_look(context, Saved::look(&self.home));
                     self.stop("Repartee is already open", taken(by));
                     return;
                 }
@@ -222,7 +223,18 @@ impl eframe::App for Program {
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
         tracing::trace!("painted");
         match &mut self.phase {
-            Phase::Talk(talk) => talk.ui(ui),
+            Phase::Talk(talk) => {
+                talk.ui(ui);
+                if talk.wants_models {
+                    talk.finish();
+                    let context = ui.ctx().clone();
+                    // The conversation ends first, and lets go of the devices.
+                    self.phase = Phase::Page(Page::Missing(MissingPage::default()));
+                    self.saved = None;
+                    self.begin(&context, Lack::Shown);
+                    context.request_repaint();
+                }
+            }
             Phase::Page(page) => {
                 if let Some(wish) = page.show(ui) {
                     let context = ui.ctx().clone();

@@ -8,9 +8,10 @@ use repartee_engine::turn::message::Stage;
 use repartee_engine::turn::pipeline::{Listening, Readiness};
 
 use super::choices::Choice;
+use super::overlay::report_field;
 use super::status::stage_name;
 use super::tokens::{GAP, WIDE_GAP, palette};
-use super::view::View;
+use super::view::{View, is_busy, message_field};
 use crate::commands::setup::BackendName;
 use crate::live::{Command, DeviceChoice, Settings, Snapshot};
 
@@ -30,7 +31,7 @@ impl View {
             self.voice(ui, snapshot, &mut settings);
             turns(ui, &mut settings);
             ui.add_space(WIDE_GAP);
-            ui.strong("Window");
+            ui.heading("Window");
             let mut theme = ui.ctx().options(|options| options.theme_preference);
             let themes = [
                 (egui::ThemePreference::System, "As the system"),
@@ -42,18 +43,22 @@ impl View {
             }
             ui.ctx().set_theme(theme);
         });
-        // A slider or a text under way is sent when it is let go, everything else at once.
+        // A slider or a text under way is sent when it is let go, everything else at once. What is typed elsewhere is no
+        // change of a setting.
         if settings != before {
             self.draft_settings = Some(settings);
         }
-        let is_under_way = ui.ctx().egui_is_using_pointer() || ui.ctx().text_edit_focused();
+        let focus = ui.ctx().memory(|memory| memory.focused());
+        let types_elsewhere = focus.is_some_and(|id| id == message_field() || id == report_field());
+        let is_typed = ui.ctx().text_edit_focused() && !types_elsewhere;
+        let is_under_way = ui.ctx().egui_is_using_pointer() || is_typed;
         if !is_under_way && let Some(settings) = self.draft_settings.take() {
             self.tell(Command::Set(Box::new(settings)));
         }
     }
 
     fn sound(&self, ui: &mut Ui, settings: &mut Settings) {
-        ui.strong("Sound");
+        ui.heading("Sound");
         device(ui, "Microphone", &mut settings.input, &self.choices.inputs);
         device(ui, "Speaker", &mut settings.output, &self.choices.outputs);
         ui.checkbox(&mut settings.headphones, "Headphones")
@@ -62,7 +67,7 @@ impl View {
     }
 
     fn models(&self, ui: &mut Ui, snapshot: &Snapshot, settings: &mut Settings) {
-        ui.strong("Models");
+        ui.heading("Models");
         choice(ui, "Speech recognition", &mut settings.stt, &self.choices.stt);
         self.runs_on(ui, snapshot, Stage::Transcribe, &mut settings.backends[0]);
         choice(ui, "Language model", &mut settings.llm, &self.choices.llm);
@@ -77,15 +82,25 @@ impl View {
             .desired_width(f32::INFINITY)
             .hint_text("The usual ones");
         let field = ui.add(field).labelled_by(label.id);
-        if field.on_hover_text("What the assistant is told about itself and how to answer").changed() {
+        let field = field.on_hover_ui(|ui| {
+            ui.label("What the assistant is told about itself and how to answer");
+            if settings.instructions.is_none() {
+                let usual = crate::commands::talk::instructions(&jiff::ZonedDateTime::now());
+                ui.weak(format!("The usual ones: {usual}"));
+            }
+        });
+        if field.changed() {
             settings.instructions = (!words.trim().is_empty()).then_some(words);
         }
         ui.add_space(WIDE_GAP);
     }
 
     fn voice(&self, ui: &mut Ui, snapshot: &Snapshot, settings: &mut Settings) {
-        ui.strong("Voice");
+        ui.heading("Voice");
         choice(ui, "Who speaks", &mut settings.voice, &self.choices.voices);
+        if is_busy(snapshot) && settings.voice != self.reply_voice {
+            ui.weak("From the next reply on.");
+        }
         self.runs_on(ui, snapshot, Stage::Speak, &mut settings.backends[2]);
         slider(ui, "Speed", Slider::new(&mut settings.speed, SPEEDS).logarithmic(true))
             .on_hover_text("1 is the voice's own speed.");
@@ -143,7 +158,7 @@ fn is_gpu(backend: BackendName) -> bool {
 }
 
 fn turns(ui: &mut Ui, settings: &mut Settings) {
-    ui.strong("Turns");
+    ui.heading("Turns");
     let choices = [
         (Listening::Always, "Always listen", "You are heard whenever you speak."),
         (Listening::WhileKeyDown, "Push to talk", "You are heard while you hold a button or the space bar."),

@@ -24,6 +24,8 @@ pub(super) enum Status {
     Muted,
     /// Push to talk, and the key is up.
     KeyUp,
+    /// There is no language model.
+    CannotAnswer,
     /// The microphone gives zeros.
     NoSignal,
     /// There is no microphone.
@@ -36,6 +38,8 @@ impl Status {
         match (conversation.activity, conversation.microphone) {
             (Activity::Speaking, _) => Self::Speaking,
             (Activity::Thinking, _) => Self::Thinking,
+            // Whatever is heard or typed: nothing comes of it.
+            _ if matches!(conversation.readiness(Stage::Reply), Readiness::Failed(_)) => Self::CannotAnswer,
             (_, MicrophoneState::Muted) => Self::Muted,
             (_, MicrophoneState::KeyUp) => Self::KeyUp,
             (_, MicrophoneState::NoSignal) => Self::NoSignal,
@@ -60,6 +64,7 @@ impl Status {
             Self::Speaking => "Speaking",
             Self::Muted => "Muted",
             Self::KeyUp => "Hold to talk",
+            Self::CannotAnswer => "No answers",
             Self::NoSignal => "No signal",
             Self::NoMicrophone => "No microphone",
         }
@@ -71,6 +76,7 @@ impl Status {
             Self::NoSignal => Some(
                 "The microphone gives no sound at all: is it switched off, or is another one meant? Choose it in the settings.",
             ),
+            Self::CannotAnswer => Some("It cannot answer until the language model is here."),
             Self::NoMicrophone => Some("Plug one in, choose one in the settings, or type below."),
             Self::KeyUp => Some("Hold the button, or the space bar, while you speak."),
             Self::Muted => Some("Nothing is heard until you switch the microphone on again."),
@@ -88,7 +94,7 @@ impl Status {
             Self::Hearing => "You speak. The answer comes when you have been silent for a moment.",
             Self::Thinking => "An answer is being made.",
             Self::Speaking => "Speak into the answer, or press Stop, to interrupt it.",
-            Self::Muted | Self::KeyUp | Self::NoSignal | Self::NoMicrophone => {
+            Self::Muted | Self::KeyUp | Self::CannotAnswer | Self::NoSignal | Self::NoMicrophone => {
                 self.hint().unwrap_or_default()
             }
         }
@@ -103,7 +109,7 @@ impl Status {
             Self::Hearing => palette.hearing,
             Self::Speaking => palette.speaking,
             Self::Muted | Self::KeyUp => palette.deaf,
-            Self::NoSignal | Self::NoMicrophone => palette.error,
+            Self::CannotAnswer | Self::NoSignal | Self::NoMicrophone => palette.error,
         }
     }
 }
@@ -134,5 +140,8 @@ mod tests {
         assert_eq!(of(Activity::Thinking, MicrophoneState::Muted), Status::Thinking);
         assert_eq!(of(Activity::Speaking, MicrophoneState::KeyUp), Status::Speaking);
         assert_eq!(Status::of(&Snapshot::default()), Status::Loading);
+        let mut mute = ready;
+        mute[1] = Readiness::Failed("not here".into());
+        assert_eq!(Status::of(&Snapshot { readiness: mute, ..Snapshot::default() }), Status::CannotAnswer);
     }
 }

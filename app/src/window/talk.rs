@@ -55,6 +55,8 @@ pub(super) struct Talk {
     /// Revision of the snapshot that was looked at for what is to be stored.
     seen: u64,
     choices: Option<Receiver<Choices>>,
+    /// The user wants to fetch what is missing.
+    pub(super) wants_models: bool,
 }
 
 /// Shows the window as the user likes it.
@@ -90,7 +92,8 @@ impl Talk {
         (view.shows_latency, view.latency_at) = (saved.shows_latency, saved.latency_at);
         let written = context.clone();
         let clerk = Clerk::start(home, conversation, move || written.request_repaint())?;
-        let mut talk = Self { live, view, waker, clerk, saved, stored: 0, seen: 0, choices: None };
+        let (choices, wants_models) = (None, false);
+        let mut talk = Self { live, view, waker, clerk, saved, stored: 0, seen: 0, choices, wants_models };
         talk.look_for_choices(context);
         Ok(talk)
     }
@@ -124,7 +127,10 @@ impl Talk {
                 let snapshot = snapshot.clone();
                 self.clerk.errand(move || {
                     News::Report(match save_report(&snapshot, from, &path) {
-                        Ok(turns) => format!("{turns} turns in {}", path.display()),
+                        Ok(turns) => {
+                            let path = std::path::absolute(&path).unwrap_or(path);
+                            format!("Saved: {turns} turns in {}", path.display())
+                        }
                         Err(error) => format!("{error:#}"),
                     })
                 });
@@ -136,6 +142,7 @@ impl Talk {
                 self.clerk.go_on(earlier);
             }
             Request::DeleteEarlier(earlier) => self.clerk.delete(earlier),
+            Request::Fetch => self.wants_models = true,
             Request::Quit => context.send_viewport_cmd(ViewportCommand::Close),
         }
     }

@@ -1,5 +1,7 @@
 //! The window's views by role and label, and their pictures.
 
+mod placed;
+
 use std::sync::Arc;
 
 use eframe::egui::{Key, Modifiers, Role, Theme, Vec2};

@@ -1,8 +1,13 @@
 //! Every colour and size of the window, for both themes. Nothing else holds a literal of either kind.
 
+use std::num::NonZeroUsize;
+
+use eframe::egui::style::ScrollStyle;
 use eframe::egui::{Color32, FontFamily, FontId, Stroke, TextStyle, Theme, Visuals};
 use repartee_engine::latency::Metric;
 
+/// A frame is laid out at most so often.
+const PASSES: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 /// Smallest gap, and the unit of the others.
 pub(super) const GAP: f32 = 6.0;
 /// Between groups.
@@ -48,7 +53,9 @@ pub(super) const OVERLAY: f32 = 416.0;
 /// The overlay's distance from what is around it.
 pub(super) const OVERLAY_GAP: f32 = 12.0;
 /// Height of the overlay's title, with its margins.
-pub(super) const OVERLAY_TITLE: f32 = 60.0;
+pub(super) const OVERLAY_TITLE: f32 = 64.0;
+/// An empty conversation says what to do below this part of the window.
+pub(super) const WELCOME: f32 = 0.25;
 /// Width of what is said before there is a conversation.
 pub(super) const PAGE: f32 = 780.0;
 
@@ -154,9 +161,13 @@ pub(super) fn apply(context: &eframe::egui::Context) {
             (TextStyle::Monospace, FontId::new(13.0, FontFamily::Monospace)),
         ]
         .into();
+        // What is scrolled shows it, before anybody points there.
+        style.spacing.scroll = ScrollStyle { floating_allocated_width: 0.0, ..ScrollStyle::thin() };
         style.spacing.item_spacing = [GAP, GAP].into();
         style.spacing.button_padding = [1.5 * GAP, GAP * 0.7].into();
     });
+    // What is new takes one pass to be measured, one for its place, and one for what is held at its end above it.
+    context.options_mut(|options| options.max_passes = PASSES);
     for theme in [Theme::Dark, Theme::Light] {
         context.set_visuals_of(theme, visuals(theme));
     }

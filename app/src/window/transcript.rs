@@ -1,7 +1,7 @@
 //! The conversation: what was said, what is being said, and the reply's words lighting up as they are heard.
 
 use eframe::egui::text::{LayoutJob, TextFormat};
-use eframe::egui::{self, Align, Color32, Frame, Layout, Margin, ScrollArea, TextStyle, Ui};
+use eframe::egui::{self, Align, Color32, Frame, Layout, Margin, Rect, ScrollArea, TextStyle, Ui};
 use repartee_engine::turn::machine::Activity;
 use repartee_engine::turn::message::Stage;
 use repartee_engine::turn::pipeline::{self, Readiness, ReplyText};
@@ -33,18 +33,20 @@ pub(super) fn visible_reply(conversation: &pipeline::Snapshot) -> Option<&ReplyT
     (is_sure || reply.heard_bytes > 0).then_some(reply)
 }
 
-/// Paints the conversation, held at its end while that is in sight.
-pub(super) fn show(ui: &mut Ui, snapshot: &Snapshot) {
+/// Whether nothing was said yet.
+pub(super) fn is_empty(snapshot: &Snapshot) -> bool {
+    let conversation = &snapshot.conversation;
+    conversation.entries.is_empty() && conversation.user.is_empty() && visible_reply(conversation).is_none()
+}
+
+/// Paints the conversation, held at its end while that is in sight. Gives the place for it and its size.
+pub(super) fn show(ui: &mut Ui, snapshot: &Snapshot) -> Vec<Rect> {
     let conversation = &snapshot.conversation;
     let (user, reply) = (&*conversation.user, visible_reply(conversation));
-    if conversation.entries.is_empty() && user.is_empty() && reply.is_none() {
-        return welcome(ui, snapshot);
-    }
-    ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
+    let scroll = ScrollArea::vertical().id_salt("conversation").auto_shrink(false).stick_to_bottom(true);
+    let shown = scroll.show(ui, |ui| {
         for entry in conversation.entries.iter() {
-            // What is over and was not heard is left out: nobody knows it.
-            let (heard, _) = heard_and_not(&entry.reply);
-            exchange(ui, &entry.user, heard, entry.is_interrupted);
+            exchange(ui, &entry.user, heard_and_not(&entry.reply), entry.is_interrupted);
         }
         bubble(ui, Who::User, user, "");
         if let Some(reply) = reply {
@@ -52,14 +54,18 @@ pub(super) fn show(ui: &mut Ui, snapshot: &Snapshot) {
             bubble(ui, Who::Agent, heard, unheard);
         }
     });
+    vec![shown.inner_rect, Rect::from_min_size(egui::Pos2::ZERO, shown.content_size)]
 }
 
-/// What was said and heard.
-pub(super) fn exchange(ui: &mut Ui, user: &str, heard: &str, is_interrupted: bool) {
+/// What was said and heard, and what was written and not heard.
+pub(super) fn exchange(ui: &mut Ui, user: &str, (heard, unheard): (&str, &str), is_interrupted: bool) {
     bubble(ui, Who::User, user, "");
-    bubble(ui, Who::Agent, heard, "");
+    bubble(ui, Who::Agent, heard, unheard);
     if is_interrupted {
-        ui.weak("You interrupted here.");
+        ui.weak(match heard.trim().is_empty() {
+            true => "You stopped it before it spoke.",
+            false => "You interrupted here.",
+        });
     }
     ui.add_space(WIDE_GAP);
 }
@@ -94,35 +100,32 @@ fn words(ui: &Ui, width: f32, parts: &[(&str, Color32)]) -> LayoutJob {
 }
 
 /// Before the first word: what is being made ready, then what to do.
-fn welcome(ui: &mut Ui, snapshot: &Snapshot) {
-    ui.vertical_centered(|ui| {
-        ui.add_space(ui.available_height() * 0.3);
-        let status = Status::of(&snapshot.conversation);
-        let line = match status {
-            Status::Loading => "Getting ready. You can speak already.",
-            Status::Listening | Status::Hearing => "Say something.",
-            Status::KeyUp => "Hold the button and say something.",
-            Status::NoMicrophone => "Type something below.",
-            _ => "Type below, or let me hear you.",
-        };
-        ui.heading(line);
-        for info in &snapshot.setup.stages {
-            let name = stage_name(info.stage);
-            match &info.readiness {
-                Readiness::Loading => {
-                    ui.weak(format!("{name}: {} is being loaded", info.model));
-                }
-                Readiness::Failed(reason) => {
-                    ui.colored_label(palette(ui.theme()).error, format!("{name}: {reason}"));
-                    if info.stage == Stage::Speak {
-                        ui.weak("Answers come in writing.");
-                    }
-                }
-                Readiness::Ready => {}
+pub(super) fn welcome(ui: &mut Ui, snapshot: &Snapshot) {
+    let status = Status::of(&snapshot.conversation);
+    let line = match status {
+        Status::CannotAnswer => "It cannot answer until the language model is here.",
+        Status::Loading => "Getting ready. You can speak already.",
+        Status::Listening | Status::Hearing => "Say something.",
+        Status::KeyUp => "Hold the button and say something.",
+        Status::NoMicrophone => "Type something below.",
+        _ => "Type below, or let me hear you.",
+    };
+    ui.heading(line);
+    for info in &snapshot.setup.stages {
+        let name = stage_name(info.stage);
+        match &info.readiness {
+            Readiness::Loading => {
+                ui.weak(format!("{name}: {} is being loaded", info.model));
             }
+            Readiness::Failed(reason) => {
+                ui.colored_label(palette(ui.theme()).error, format!("{name}: {reason}"));
+                if info.stage == Stage::Speak && status != Status::CannotAnswer {
+                    ui.weak("Answers come in writing.");
+                }
+            }
+            Readiness::Ready => {}
         }
-    });
-    ui.allocate_space(egui::Vec2::ZERO);
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ fn area() -> Id {
     Id::unique("latency")
 }
 
+/// The field for the report's name.
+pub(super) fn report_field() -> Id {
+    Id::unique("report")
+}
+
 impl View {
     /// How much of the conversation's width is left to the overlay: all that it takes, where both have room and the user
     /// has not put it elsewhere.
@@ -33,14 +38,17 @@ impl View {
         if is_there && conversation.width() - takes >= tokens::NARROW { takes } else { 0.0 }
     }
 
-    /// Paints the overlay at the right of `conversation`. It leaves alone what stands above and below that in `window`.
+    /// Paints the overlay at the right of `conversation`. It leaves alone what stands above and below that in `window`, and
+    /// the notices, if they are of the whole width; they shorten it from below, so that it stays where it is. Gives its
+    /// place.
     pub(super) fn latency(
         &mut self,
         context: &egui::Context,
         snapshot: &Snapshot,
         conversation: Rect,
         window: Rect,
-    ) {
+        notices_height: f32,
+    ) -> Vec<Rect> {
         let room = Rect::from_x_y_ranges(window.x_range(), conversation.y_range());
         let mut is_open = true;
         let corner = match self.latency_at {
@@ -65,18 +73,31 @@ impl View {
             .resizable(false)
             .show(context, |ui| {
                 ui.set_width(tokens::OVERLAY);
-                let height = conversation.height() - tokens::OVERLAY_TITLE;
-                ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
+                let is_beside = self.room_for_overlay(conversation) > 0.0 || self.latency_at.is_some();
+                let notices = if is_beside { 0.0 } else { notices_height };
+                let others = tokens::OVERLAY_TITLE + self.recording_height + notices;
+                let height = (conversation.height() - others).max(3.0 * tokens::ROW);
+                let scroll = ScrollArea::vertical().max_height(height).min_scrolled_height(height);
+                let figures = scroll.show(ui, |ui| {
                     let records = &*snapshot.conversation.records;
                     if records.is_empty() {
                         ui.weak("No turn was measured yet.");
                     }
                     waterfall_and_statistics(ui, snapshot);
                     chart(ui, records);
-                    self.recording(ui, records.len());
                 });
+                // Always in sight.
+                let recording = ui.scope(|ui| self.recording(ui, snapshot.conversation.records.len()));
+                let recording = recording.response.rect;
+                self.recording_height = recording.height() + ui.spacing().item_spacing.y;
+                [figures.inner_rect, recording]
             });
+        let mut places = Vec::new();
         let title = context.read_response(area().with("__title_click"));
+        if let Some(shown) = &shown {
+            places.push(shown.response.rect);
+            places.extend(shown.inner.into_iter().flatten());
+        }
         if let Some(shown) = shown
             && (shown.response.dragged() || title.is_some_and(|title| title.dragged()))
             && context.input(|input| input.pointer.delta() != Vec2::ZERO)
@@ -85,6 +106,7 @@ impl View {
             self.latency_at = Some([corner.x as i32, corner.y as i32]);
         }
         self.shows_latency = is_open;
+        places
     }
 
     fn recording(&mut self, ui: &mut Ui, turns: usize) {
@@ -97,22 +119,29 @@ impl View {
             };
             ui.weak(recorded);
         });
+        if !self.report_said.is_empty() {
+            ui.add(egui::Label::new(&self.report_said).wrap());
+        }
         ui.horizontal(|ui| {
             ui.add_enabled_ui(turns > self.recording_from.unwrap_or(0), |ui| {
                 self.button(ui, Action::SaveReport)
             });
-            let field = egui::TextEdit::singleline(&mut self.report_path).desired_width(f32::INFINITY);
+            let field = egui::TextEdit::singleline(&mut self.report_path)
+                .id(report_field())
+                .desired_width(f32::INFINITY);
             let field = ui.add(field).on_hover_text("The name's end says the layout: .json, .csv or .html");
             field.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Report file"));
         });
-        if !self.report_said.is_empty() {
-            ui.weak(&self.report_said);
-        }
     }
 }
 
 fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Milliseconds in whole numbers; what was short was not nothing.
+fn whole(ms: f64) -> String {
+    if ms > 0.0 && ms < 0.5 { "<1".into() } else { format!("{ms:.0}") }
 }
 
 /// What a metric contains, for its tooltip.
@@ -125,7 +154,7 @@ fn explanation(metric: Metric) -> String {
 const HEADS: [(&str, &str); 5] = [
     ("ms", "All times are in milliseconds"),
     ("last turn", "When each stage ran in the last turn, side by side"),
-    ("now", "The turn under way, or the last one; grey where it is of an earlier one"),
+    ("now", "The turn under way, or the last one: amber while it runs, - for what it has not (yet)"),
     ("median", "Half of all turns took no longer"),
     ("p95", "19 of 20 turns took no longer"),
 ];
@@ -153,14 +182,15 @@ fn waterfall_and_statistics(ui: &mut Ui, snapshot: &Snapshot) {
             match reading {
                 Reading::Unknown => drop(ui.weak("-")),
                 Reading::Live { ms } => {
-                    drop(ui.colored_label(palette(ui.theme()).thinking, format!("{ms:.0} …")))
+                    let running = ui.colored_label(palette(ui.theme()).thinking, format!("{} …", whole(ms)));
+                    running.on_hover_text("It runs");
                 }
-                Reading::Final { ms } => drop(ui.label(format!("{ms:.0}"))),
+                Reading::Final { ms } => drop(ui.label(whole(ms)).on_hover_text("Of the newest turn")),
                 Reading::Stale { ms, turn } => {
-                    ui.weak(format!("{ms:.0}")).on_hover_text(format!("of turn {turn}"));
+                    ui.weak("-").on_hover_text(format!("It was {} in turn {turn}", whole(ms)));
                 }
             }
-            let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.0}"));
+            let number = |value: Option<f64>| value.map_or("-".into(), whole);
             ui.label(number(stats.map(|s| s.median_ms)));
             ui.label(number(stats.map(|s| s.p95_ms)));
             ui.end_row();
