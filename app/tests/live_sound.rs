@@ -9,7 +9,7 @@
 mod room;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use repartee_room::Recording;
 use room::{ANSWER, at_48k, in_room, judged_in_room, pause, question, ready, recognised, replies};
@@ -106,17 +106,16 @@ fn it_does_not_answer_itself() {
     });
 }
 
-/// B13: two minutes of its own voice, 12 dB softer and 80 ms later, and no turn.
+/// B13: two minutes of talk with its own voice in the microphone, 12 dB softer and 80 ms later, and no turn of its own.
 #[test]
 #[ignore = "takes three minutes"]
 fn b13_it_does_not_answer_itself_in_two_minutes() {
     in_room("b13_it_does_not_answer_itself_in_two_minutes", |mut room| {
         room.echo(-12);
-        let speaker = room.record("speaker.monitor");
         let mut talker = room.run(&["talk", "--max-tokens", "200", "--system", "Tell long stories."]);
         ready(&talker);
-        let mut asked = 0;
-        while speaker.heard_secs() < 120.0 {
+        let (begun, mut asked) = (Instant::now(), 0);
+        while begun.elapsed() < Duration::from_secs(120) {
             room.speak(&question(["capital.wav", "egg.wav"][asked % 2]));
             asked += 1;
             talker.wait_for("answer", Duration::from_secs(180), |said| replies(said) == asked);
