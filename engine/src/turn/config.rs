@@ -39,8 +39,8 @@ pub struct TurnConfig {
     /// Longest stretch of sound that is recognised in one piece; longer turns are joined from pieces. 28 s, as
     /// [`EndpointConfig::max_speech`].
     pub max_piece: Samples,
-    /// What is said behind a longer pause in a turn is recognised on its own: Whisper takes two seconds of silence for the
-    /// end and loses one side or the other. 1 s: within less, the words before help to understand those behind.
+    /// What is said behind a longer pause in a turn is recognised on its own: of two sentences with two seconds between
+    /// them, Whisper was seen to leave out the one or the other. 1 s: within less, the words before help with those behind.
     pub longest_pause: Samples,
     /// What is made before the user has finished.
     pub speculation: Speculation,

@@ -118,8 +118,7 @@ struct RunState {
 /// A call with its two groups of bindings.
 type Bound<'a> = (&'a Call, &'a wgpu::BindGroup, &'a wgpu::BindGroup);
 
-/// Calls between two looks at the cancel token where software computes: of a prompt of 300 tokens some tenths of a second.
-/// A GPU is through with the whole run by then, and waiting for it would cost more than it saves.
+/// Calls between two looks at the cancel token where software computes, which takes seconds for a prompt. A GPU is through with the whole run by then, and waiting for it would cost more than it saves.
 const PIECE: usize = 4;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);

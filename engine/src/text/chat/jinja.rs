@@ -30,8 +30,8 @@ const FUEL_PER_MESSAGE: u64 = 5_000;
 const FUEL_PER_BYTE: u64 = 1;
 const MOST_FUEL: u64 = 1_500_000;
 
-/// Lists in lists are printed and dropped by recursion. Each level costs some fuel, and a kilobyte at most of this, of which
-/// the system provides only what is used.
+/// Lists in lists are printed and dropped by recursion. Each level costs some fuel, so that this holds the deepest that can be
+/// paid for (a test nests that deep); the system provides only what is used of it.
 const STACK_BYTES: usize = 512 << 20;
 
 /// Bytes of JSON that a unit of fuel pays for, and the most spaces that it is indented by.

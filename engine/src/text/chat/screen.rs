@@ -10,7 +10,7 @@ use minijinja::syntax::SyntaxConfig;
 
 use super::ChatError;
 
-/// Tokens of a tag. The largest of published templates have some 60; each costs the stack half a kilobyte at most.
+/// Tokens of a tag. Each may cost the stack a level: twenty thousand were too many for 8 MiB, twelve thousand were not.
 const TAG_TOKENS: usize = 1_000;
 /// `elif`s of a template.
 const BRANCHES: usize = 500;
