@@ -9,7 +9,8 @@
 //! microphone exactly one of the loudspeaker. It finds the delay between the two by itself, and a
 //! change of the delay costs it up to a second, so [`EchoPath`] keeps the pairing even: it never skips silence,
 //! and where the two devices' clocks drift apart it stretches the far end by a sample in a frame at most.
-//! Noise suppression and gain control stay off, for they lower what a recogniser makes of speech.
+//! What gets through all the same, for a microphone loses samples now and then, is known by its likeness to what is
+//! played, and silenced. Noise suppression and gain control stay off, for they lower what a recogniser makes of speech.
 //!
 //! It runs beside the reader of the microphone, never in a callback. A panic in it, or a sample that is no number,
 //! costs the frame and starts it anew.
@@ -25,6 +26,7 @@
 //! telling it the delay (a wrong hint is worse than none), 48 kHz (no gain, three times the work).
 
 mod absence;
+mod leak;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -35,6 +37,7 @@ use crate::AudioError;
 use crate::output::OutputTap;
 use crate::resample::StreamResampler;
 use absence::Absence;
+use leak::Leak;
 
 /// The rate at which it works, in Hz.
 pub const RATE_HZ: u32 = 16_000;
@@ -226,12 +229,17 @@ impl FarEnd {
     }
 }
 
+/// An echo that comes through within so many frames of another, half a second, finds the canceller new.
+const LEAK_FRAMES: usize = 50;
+
 /// The canceller in the path of a microphone: pairs its sound with the loudspeaker's, whatever pieces they come in.
 #[derive(Default)]
 pub struct EchoPath {
     canceller: EchoCanceller,
     mode: EchoMode,
     absence: Absence,
+    leak: Leak,
+    since_leak: usize,
     far: Option<FarEnd>,
     /// Of the microphone, what does not fill a frame yet.
     pending: Vec<f32>,
@@ -267,6 +275,7 @@ impl EchoPath {
     fn forget(&mut self) {
         self.canceller.restart();
         self.absence = Absence::default();
+        self.leak = Leak::default();
     }
 
     /// Whether there are headphones.
@@ -297,6 +306,16 @@ impl EchoPath {
                 self.canceller.process(&far, &mut near);
                 if self.absence.is_no_echo(&far, &heard) {
                     near = heard;
+                }
+                self.since_leak += 1;
+                if self.leak.is_echo(&far, &near) {
+                    near = [0.0; FRAME_SAMPLES];
+                    // A canceller that is new holds back more than one that is sure of the wrong place.
+                    if self.since_leak > LEAK_FRAMES {
+                        tracing::debug!("the echo has moved; the canceller starts anew");
+                        self.canceller.restart();
+                    }
+                    self.since_leak = 0;
                 }
             }
             out.extend_from_slice(&near);

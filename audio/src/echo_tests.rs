@@ -215,6 +215,24 @@ fn a_changed_delay_is_found_again() {
 }
 
 #[test]
+fn what_the_microphone_loses_does_not_let_the_voice_through() {
+    for lost_ms in [5, 12, 40] {
+        let mut room = Room::new(EchoMode::Cancel, 80);
+        room.play(&babble(1, 24_000, 5), &[]);
+        for part in 2..8 {
+            // A reply begins, the machine is busy.
+            room.play(&vec![0.0; 24_000], &[]);
+            room.air.drain(..lost_ms * ROOM_HZ as usize / 1000);
+            let (_, got) = room.play(&babble(part, 24_000, 2), &[]);
+            // A detector needs 160 ms to be sure of speech.
+            let loud = got.chunks(1_600).filter(|chunk| db(power(chunk)) > -46.0).count();
+            assert!(loud <= 1, "{lost_ms} ms, {part}: {loud}");
+            room.air.splice(0..0, vec![0.0; lost_ms * ROOM_HZ as usize / 1000]);
+        }
+    }
+}
+
+#[test]
 fn what_is_no_number_costs_a_frame_and_no_more() {
     let mut canceller = EchoCanceller::new();
     for value in [f32::NAN, f32::INFINITY, 1e30, 0.1] {
