@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::iter::once;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -17,6 +18,7 @@ use super::{Conversation, Earlier, Home, Saved};
 
 /// What the front end hands over.
 enum Order {
+    Begin(Timestamp, Arc<str>),
     Keep(Timestamp, Exchange),
     BeginAnew,
     Settings(Box<Saved>),
@@ -93,6 +95,11 @@ impl Clerk {
         Ok(Self { orders: Some(orders), news, thread: Some(thread) })
     }
 
+    /// Keeps what the user said, until [`keep`](Self::keep) tells what was heard of the reply.
+    pub(crate) fn begin(&self, user: Arc<str>) {
+        self.order(Order::Begin(Timestamp::now(), user));
+    }
+
     /// Keeps what was just said and heard. Does not wait, as nothing here does.
     pub(crate) fn keep(&self, exchange: Exchange) {
         self.order(Order::Keep(Timestamp::now(), exchange));
@@ -158,6 +165,7 @@ impl Drop for Clerk {
 
 /// What goes into the conversations' files.
 enum Words {
+    Begun(Timestamp, Arc<str>),
     Said(Timestamp, Exchange),
     BeginAnew,
 }
@@ -180,6 +188,7 @@ impl Desk {
             // Of several changes of the settings, the last one is written.
             for order in once(order).chain(orders.try_iter()) {
                 match order {
+                    Order::Begin(at, user) => self.words.push_back(Words::Begun(at, user)),
                     Order::Keep(at, exchange) => self.words.push_back(Words::Said(at, exchange)),
                     Order::BeginAnew => self.words.push_back(Words::BeginAnew),
                     Order::Settings(saved) => self.settings = Some(saved),
@@ -247,6 +256,7 @@ impl Desk {
     fn write_words(&mut self) -> Result<()> {
         while let Some(words) = self.words.front() {
             match words {
+                Words::Begun(at, user) => self.conversation.begin(*at, user)?,
                 Words::Said(at, exchange) => self.conversation.add(*at, exchange)?,
                 Words::BeginAnew => self.conversation = Conversation::new(&self.home),
             }
@@ -306,6 +316,7 @@ mod tests {
         clerk.keep(exchange("Of another conversation"));
         clerk.begin_anew();
         for (i, exchange) in all.iter().enumerate() {
+            clerk.begin("Questio".into());
             clerk.keep(exchange.clone());
             saved.settings.speed = 1.0 + i as f32 * 0.01;
             clerk.keep_settings(saved.clone());

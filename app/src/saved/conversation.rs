@@ -28,6 +28,9 @@ struct Line {
     heard: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
+    /// The reply was under way when this was written: the next line of the same turn takes its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
 }
 
 /// The file of a conversation under way.
@@ -81,7 +84,14 @@ impl Conversation {
         };
         let (file, text) = read().with_context(|| format!("cannot read {}", path.display()))?;
         let exchanges = exchanges(&text);
-        Ok((Self { folder: home.conversations.clone(), file: Some((path, file)) }, exchanges))
+        let mut conversation = Self { folder: home.conversations.clone(), file: Some((path, file)) };
+        if let Some(Line { at, user, open: true, .. }) = lines(&text).last()
+            && let Ok(at) = at.parse()
+        {
+            // The program ended in the middle of a reply; the next exchange is another one.
+            conversation.add(at, &unanswered(&user))?;
+        }
+        Ok((conversation, exchanges))
     }
 
     /// All conversations but this one, the newest first.
@@ -92,20 +102,31 @@ impl Conversation {
         paths.into_iter().filter_map(Earlier::of).collect()
     }
 
+    /// Writes what the user said when the reply is first heard, so that a crash does not cost it. The exchange that is added
+    /// next takes its place.
+    ///
+    /// # Errors
+    /// The folder or the file can't be written.
+    pub(crate) fn begin(&mut self, at: Timestamp, user: &str) -> Result<()> {
+        self.write(Line { open: true, ..Line::new(at, &unanswered(user)) })
+    }
+
     /// Writes an exchange, all the way to the disk. What can't be written whole leaves the file as it was.
     ///
     /// # Errors
     /// The folder or the file can't be written.
     pub(crate) fn add(&mut self, at: Timestamp, exchange: &Exchange) -> Result<()> {
+        self.write(Line::new(at, exchange))
+    }
+
+    fn write(&mut self, line: Line) -> Result<()> {
         if self.file.is_none() {
             fs::create_dir_all(&self.folder)
                 .with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
-            let (path, file) = create(&self.folder, at)?;
+            let (path, file) = create(&self.folder, line.at.parse().unwrap_or_else(|_| Timestamp::now()))?;
             self.file = Some((path, file));
         }
         let Some((path, file)) = &mut self.file else { return Ok(()) };
-        let (user, heard) = (exchange.user.to_string(), exchange.heard.to_string());
-        let line = Line { at: at.to_string(), user, heard, interrupted: exchange.interrupted };
         let mut line = serde_json::to_string(&line)?;
         line.push('\n');
         let mut write = || {
@@ -120,10 +141,31 @@ impl Conversation {
     }
 }
 
-/// What the lines say; one that is cut off, or no exchange, is passed over.
+impl Line {
+    fn new(at: Timestamp, exchange: &Exchange) -> Self {
+        let (user, heard) = (exchange.user.to_string(), exchange.heard.to_string());
+        Self { at: at.to_string(), user, heard, interrupted: exchange.interrupted, open: false }
+    }
+}
+
+/// What the user said and nobody answered.
+fn unanswered(user: &str) -> Exchange {
+    Exchange { user: user.into(), heard: "".into(), interrupted: true }
+}
+
+/// The lines that can be read; one that is cut off, or no exchange, is passed over.
+fn lines(text: &str) -> impl Iterator<Item = Line> + '_ {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok())
+}
+
+/// What the lines say.
 fn exchanges(text: &str) -> Vec<Exchange> {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    lines
+    let mut kept: Vec<Line> = Vec::new();
+    for line in lines(text) {
+        kept.pop_if(|before| before.open);
+        kept.push(line);
+    }
+    kept.into_iter()
         .map(|Line { user, heard, interrupted, .. }| Exchange {
             user: user.into(),
             heard: heard.into(),
@@ -151,7 +193,7 @@ impl Earlier {
         let mut start = Vec::new();
         File::open(&path).ok()?.take(START_BYTES).read_to_end(&mut start).ok()?;
         let start = String::from_utf8_lossy(&start);
-        let line = start.lines().find_map(|line| serde_json::from_str::<Line>(line).ok())?;
+        let line = lines(&start).next()?;
         let at = line.at.parse::<Timestamp>().ok()?.to_zoned_datetime(TimeZone::system());
         let (day, time) = (at.strftime("%A, %B %-d, %Y").to_string(), at.strftime("%-I:%M %p").to_string());
         Some(Self { path, day, time, first: line.user })
@@ -246,6 +288,28 @@ mod tests {
             Conversation::last(&home).expect("a file").1,
             [exchange("One", "1"), exchange("Three", "3")]
         );
+    }
+
+    #[test]
+    fn a_crash_in_a_reply_leaves_the_question() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path());
+        let mut conversation = Conversation::new(&home);
+        let read = || Conversation::new(&home).earlier()[0].read().expect("a file");
+        conversation.begin(Timestamp::now(), "One").expect("a file");
+        assert_eq!(read(), [exchange("One", "")]);
+        // What the user said may have grown.
+        conversation.add(Timestamp::now(), &exchange("One, two", "3")).expect("a file");
+        assert_eq!(read(), [exchange("One, two", "3")]);
+        conversation.begin(Timestamp::now(), "Four").expect("a file");
+        drop(conversation);
+        let (mut conversation, past) = Conversation::last(&home).expect("a file");
+        let mut all = vec![exchange("One, two", "3"), exchange("Four", "")];
+        assert_eq!(past, all);
+        conversation.begin(Timestamp::now(), "Five").expect("a file");
+        conversation.add(Timestamp::now(), &exchange("Five", "6")).expect("a file");
+        all.push(exchange("Five", "6"));
+        assert_eq!(read(), all);
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(super) struct Talk {
     saved: Saved,
     /// The last turn that the clerk has.
     stored: u64,
+    /// The user's words that the clerk has without a reply.
+    begun: Arc<str>,
     /// Revision of the snapshot that was looked at for what is to be stored.
     seen: u64,
     choices: Option<Receiver<Choices>>,
@@ -93,7 +95,18 @@ impl Talk {
         let written = context.clone();
         let clerk = Clerk::start(home, conversation, move || written.request_repaint())?;
         let (choices, wants_models) = (None, false);
-        let mut talk = Self { live, view, waker, clerk, saved, stored: 0, seen: 0, choices, wants_models };
+        let mut talk = Self {
+            live,
+            view,
+            waker,
+            clerk,
+            saved,
+            stored: 0,
+            begun: "".into(),
+            seen: 0,
+            choices,
+            wants_models,
+        };
         talk.look_for_choices(context);
         Ok(talk)
     }
@@ -169,6 +182,14 @@ impl Talk {
             let (user, interrupted) = (entry.user.clone(), entry.is_interrupted);
             self.clerk.keep(Exchange { user, heard: heard.into(), interrupted });
             self.stored = entry.turn.0;
+            self.begun = "".into();
+        }
+        // From the first sound on, the turn's words stay as they are.
+        let Snapshot { conversation, .. } = snapshot;
+        let is_spoken = conversation.activity == Activity::Speaking && !conversation.user.is_empty();
+        if is_spoken && self.begun != conversation.user {
+            self.begun = conversation.user.clone();
+            self.clerk.begin(self.begun.clone());
         }
     }
 
