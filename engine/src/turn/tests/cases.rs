@@ -374,3 +374,32 @@ fn a_late_answer_is_merged_however_often_the_user_goes_on() {
     assert_eq!(simulation.turns(), [parts.join(" ")]);
     assert_eq!(simulation.conductor.records().len(), 1);
 }
+
+#[test]
+fn what_follows_a_long_pause_is_recognised_on_its_own() {
+    use super::super::machine::{TurnState, step};
+    use super::super::message::Effect;
+    use super::super::{Samples, endpoint::SpeechEvent};
+    for (resumed_at, is_apart) in [(24_000, false), (64_000, true)] {
+        let mut state = TurnState::default();
+        state.hold(true);
+        let mut pieces = Vec::new();
+        for (at, event) in [
+            (4_000, SpeechEvent::Start { from: Samples(100), voiced: Samples(2_000) }),
+            (6_000, SpeechEvent::Confirmed),
+            (18_000, SpeechEvent::MaybeEnd { voiced_end: Samples(16_000) }),
+            (resumed_at, SpeechEvent::Resumed),
+            (84_000, SpeechEvent::MaybeEnd { voiced_end: Samples(82_000) }),
+        ] {
+            let (next, effects) = step(&state, Samples(at), Event::Speech(event));
+            state = next;
+            pieces.extend(effects.into_iter().filter_map(|effect| match effect {
+                Effect::Transcribe { from, to, .. } => Some((from.0, to.0)),
+                _ => None,
+            }));
+        }
+        let [(100, _), (second, 82_000..)] = pieces[..] else { panic!("{pieces:?}") };
+        assert_eq!(second > 50_000, is_apart, "{pieces:?}");
+        assert!(second < resumed_at, "its first sound is in it: {pieces:?}");
+    }
+}
