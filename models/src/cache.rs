@@ -115,6 +115,16 @@ impl Cache {
         }
     }
 
+    /// Takes the lock for `key` if nobody has it.
+    pub(crate) fn try_lock(&self, key: &str) -> Result<Option<BlobLock>> {
+        let cancel = CancelToken::new();
+        match self.lock(key, &cancel, || cancel.cancel()) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(Error::Interrupted { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Whether a blob of the right size is there; its hash may not have been checked since it changed.
     pub(crate) fn has_blob(&self, content: &Content) -> bool {
         let found = self.metadata(&self.blob_path(&content.sha256));

@@ -207,8 +207,8 @@ impl Store {
         pins.try_for_each(|pin| self.cache.remove_file(&pin))
     }
 
-    /// Removes the files of a model, except bytes that another model in the cache shares. Returns the bytes
-    /// freed.
+    /// Removes the files of a model, except bytes that another model in the cache shares, and those that are being
+    /// fetched. Returns the bytes freed.
     ///
     /// What is recorded of hub files stays, so that another file under the same name is still refused, until
     /// [`forget`](Self::forget).
@@ -221,7 +221,17 @@ impl Store {
         for file in &model.files {
             let content = self.content(model, file);
             self.cache.remove_file(&self.cache.view_path(&model.name, &file.name))?;
-            let part = self.cache.part_path(&part_key(model, file, content));
+            let key = part_key(model, file, content);
+            let part = self.cache.part_path(&key);
+            let blob = content.map(|content| self.cache.blob_path(&content.sha256));
+            let is_there = |path: &PathBuf| self.cache.metadata(path).is_ok_and(|found| found.is_some());
+            // Nobody pulls a file from under a fetch, which would fail in its last step.
+            let _lock = if is_there(&part) || blob.as_ref().is_some_and(is_there) {
+                let Some(lock) = self.cache.try_lock(&key)? else { continue };
+                Some(lock)
+            } else {
+                None
+            };
             freed_bytes += self.cache.len_bytes(&part);
             self.cache.remove_file(&part)?;
             if let Some(content) = content.filter(|content| !self.is_claimed(&content.sha256)) {
