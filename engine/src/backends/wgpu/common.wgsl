@@ -222,3 +222,17 @@ fn group_max(local: u32, v: f32) -> f32 {
     }
     return shared_sum[0];
 }
+
+// The sum of each 16 threads of a workgroup of 64, for the first of them.
+fn lanes_sum(local: u32, v: f32) -> f32 {
+    workgroupBarrier();
+    shared_sum[local] = v;
+    workgroupBarrier();
+    for (var step = 8u; step > 0u; step /= 2u) {
+        if local % 16u < step {
+            shared_sum[local] += shared_sum[local + step];
+        }
+        workgroupBarrier();
+    }
+    return shared_sum[local];
+}

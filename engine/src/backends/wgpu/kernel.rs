@@ -57,16 +57,33 @@ pub(super) enum Work {
     Threads(Dim, usize),
     /// `each` groups for each row.
     Groups(Dim, usize),
+    /// The same while there are at most [`FEW_ROWS`]: no group for more of them.
+    Few(Dim, usize),
+    /// `each` groups for each [`TILE_ROWS`] rows when there are more than [`FEW_ROWS`]: no group for fewer.
+    Tiles(Dim, usize),
 }
+
+/// So many rows are multiplied one by one, weights read for each: what writes text has one. From there on tiles of rows
+/// share what they read.
+pub(super) const FEW_ROWS: usize = 4;
+/// Rows and columns of a tile: those in the WGSL.
+pub(super) const TILE_ROWS: usize = 32;
 
 impl Work {
     /// Groups for the lengths of a run, as two factors within the device's limit.
     pub(super) fn groups(self, lengths: &[usize], most: u32) -> Option<(u32, u32)> {
-        let (rows, each, size) = match self {
-            Self::Threads(rows, each) => (rows, each, 64),
-            Self::Groups(rows, each) => (rows, each, 1),
+        let n = match self {
+            Self::Threads(rows, each) => rows.eval(lengths)?.checked_mul(each)?.div_ceil(64),
+            Self::Groups(rows, each) => rows.eval(lengths)?.checked_mul(each)?,
+            Self::Few(rows, each) => {
+                let rows = rows.eval(lengths)?;
+                if rows > FEW_ROWS { 0 } else { rows.checked_mul(each)? }
+            }
+            Self::Tiles(rows, each) => {
+                let rows = rows.eval(lengths)?;
+                if rows > FEW_ROWS { rows.div_ceil(TILE_ROWS).checked_mul(each)? } else { 0 }
+            }
         };
-        let n = rows.eval(lengths)?.checked_mul(each)?.div_ceil(size);
         if n == 0 {
             return None;
         }
@@ -171,14 +188,17 @@ pub(super) fn plain(
     device.kernel(family, entry, || family_source(family))
 }
 
+/// Products in tiles, for modules that say what is multiplied.
+pub(super) const TILE: &str = include_str!("tile.wgsl");
+
 /// The source of a module that has no variants.
 pub(super) fn family_source(family: &str) -> String {
-    source(&[match family {
-        "rows" => include_str!("rows.wgsl"),
-        "products" => include_str!("products.wgsl"),
-        "attention" => include_str!("attention.wgsl"),
-        _ => include_str!("sample.wgsl"),
-    }])
+    match family {
+        "rows" => source(&[include_str!("rows.wgsl")]),
+        "products" => source(&[TILE, include_str!("products.wgsl")]),
+        "attention" => source(&[include_str!("attention.wgsl")]),
+        _ => source(&[include_str!("sample.wgsl")]),
+    }
 }
 
 #[cfg(test)]
@@ -191,5 +211,17 @@ mod tests {
         assert_eq!(Work::Threads(rows, 64).groups(&[], 65_535), Some((35_000, 2)));
         assert_eq!(Work::Groups(rows, 0).groups(&[], 65_535), None);
         assert_eq!(Work::Threads(1.into(), 65).groups(&[], 65_535), Some((2, 1)));
+        for rows in [1, FEW_ROWS, FEW_ROWS + 1, 2 * TILE_ROWS + 1] {
+            let each = |work: Work| work.groups(&[], 65_535).map_or(0, |(x, y)| x * y);
+            let (few, tiles) = (each(Work::Few(rows.into(), 7)), each(Work::Tiles(rows.into(), 7)));
+            assert_eq!(
+                (few, tiles),
+                if rows <= FEW_ROWS {
+                    (7 * rows as u32, 0)
+                } else {
+                    (0, 7 * rows.div_ceil(TILE_ROWS) as u32)
+                }
+            );
+        }
     }
 }

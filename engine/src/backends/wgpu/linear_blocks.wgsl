@@ -37,79 +37,186 @@ fn fifth_bits(bits: u32) -> u32 {
     return ((bits & 1u) << 4u) | ((bits & 2u) << 11u) | ((bits & 4u) << 18u) | ((bits & 8u) << 25u);
 }
 
-// 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has.
-@compute @workgroup_size(64)
-fn linear_f32(t: Thread) {
-    let at = thread_index(t);
-    let outs = p(11u);
-    if at >= p(N) * outs {
-        return;
-    }
-    let out = at % outs;
-    var x = p(X) + at / outs * p(X_STRIDE);
-    let blocks = p(X_COLS) / (32u * GROUPS);
-    var block = out * blocks * BLOCK_BYTES;
-    var sum = 0.0;
-    for (var b = 0u; b < blocks; b++) {
-        for (var g = 0u; g < GROUPS; g++) {
-            var part = vec4<f32>(0.0);
-            for (var h = 0u; h < 8u; h += 4u) {
-                let sm = scale_min(block, g, h);
-                for (var i = h; i < h + 4u; i++) {
-                    let q = vec4<f32>(unpack4xI8(quants(block, g, i)) - ZERO);
-                    part += (sm.x * q + sm.y) * load4(x + 4u * i);
-                }
-            }
-            sum += (part.x + part.y) + (part.z + part.w);
-            x += 32u;
-        }
-        block += BLOCK_BYTES;
-    }
-    if p(7u) != 0u {
-        sum += bitcast<f32>(w1[p(10u) + out]);
-    }
-    store(p(Y) + at / outs * p(Y_STRIDE) + p(10u) + out, sum);
+// Where row and output of this thread's 16 lanes are: four outputs a workgroup, rows one by one.
+fn lanes_place(t: Thread, outs: u32) -> vec2<u32> {
+    let across = (outs + 3u) / 4u;
+    let index = group_index(t);
+    return vec2<u32>(index / across, index % across * 4u + t.local / 16u);
 }
 
-// 7, 10, 11: as above, 8, 9: the activations' integers and scales.
-@compute @workgroup_size(64)
-fn linear_int8(t: Thread) {
-    let at = thread_index(t);
-    let outs = p(11u);
-    if at >= p(N) * outs {
-        return;
-    }
-    let out = at % outs;
-    let groups = p(X_COLS) / 32u;
-    var q = p(8u) + at / outs * groups * 8u;
-    var scale = p(9u) + at / outs * groups;
-    let blocks = groups / GROUPS;
-    var block = out * blocks * BLOCK_BYTES;
-    var sum = 0.0;
-    for (var b = 0u; b < blocks; b++) {
-        for (var g = 0u; g < GROUPS; g++) {
-            var part = 0.0;
-            for (var h = 0u; h < 8u; h += 4u) {
-                var product = 0;
-                var plain = 0;
-                for (var i = h; i < h + 4u; i++) {
-                    let a = arena[q + i];
-                    product += dot4I8Packed(quants(block, g, i), a);
-                    plain += dot4I8Packed(0x01010101u, a);
-                }
-                let sm = scale_min(block, g, h);
-                part += sm.x * f32(product - ZERO * plain) + sm.y * f32(plain);
-            }
-            sum += load(scale) * part;
-            q += 8u;
-            scale += 1u;
+fn lanes_store(local: u32, place: vec2<u32>, v: f32) {
+    if local % 16u == 0u && place.x < p(N) && place.y < p(11u) {
+        var sum = v;
+        if p(7u) != 0u {
+            sum += bitcast<f32>(w1[p(10u) + place.y]);
         }
-        block += BLOCK_BYTES;
+        store(p(Y) + place.x * p(Y_STRIDE) + p(10u) + place.y, sum);
     }
-    if p(7u) != 0u {
-        sum += bitcast<f32>(w1[p(10u) + out]);
+}
+
+// Few rows. 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has.
+@compute @workgroup_size(64)
+fn few_f32(t: Thread) {
+    let place = lanes_place(t, p(11u));
+    var sum = 0.0;
+    if place.x < p(N) && place.y < p(11u) {
+        let x = p(X) + place.x * p(X_STRIDE);
+        let groups = p(X_COLS) / 32u;
+        let first = place.y * (groups / GROUPS) * BLOCK_BYTES;
+        // Half a group has one scale.
+        for (var half = t.local % 16u; half < 2u * groups; half += 16u) {
+            let g = half / 2u;
+            let h = half % 2u * 4u;
+            let block = first + g / GROUPS * BLOCK_BYTES;
+            let sm = scale_min(block, g % GROUPS, h);
+            var part = vec4<f32>(0.0);
+            for (var i = h; i < h + 4u; i++) {
+                let q = vec4<f32>(unpack4xI8(quants(block, g % GROUPS, i)) - ZERO);
+                part += (sm.x * q + sm.y) * load4(x + 32u * g + 4u * i);
+            }
+            sum += (part.x + part.y) + (part.z + part.w);
+        }
     }
-    store(p(Y) + at / outs * p(Y_STRIDE) + p(10u) + out, sum);
+    lanes_store(t.local, place, lanes_sum(t.local, sum));
+}
+
+// The same with 8-bit activations; 8, 9: their integers and scales.
+@compute @workgroup_size(64)
+fn few_int8(t: Thread) {
+    let place = lanes_place(t, p(11u));
+    var sum = 0.0;
+    if place.x < p(N) && place.y < p(11u) {
+        let groups = p(X_COLS) / 32u;
+        let q = p(8u) + place.x * groups * 8u;
+        let scale = p(9u) + place.x * groups;
+        let first = place.y * (groups / GROUPS) * BLOCK_BYTES;
+        for (var half = t.local % 16u; half < 2u * groups; half += 16u) {
+            let g = half / 2u;
+            let h = half % 2u * 4u;
+            let block = first + g / GROUPS * BLOCK_BYTES;
+            var product = 0;
+            var plain = 0;
+            for (var i = h; i < h + 4u; i++) {
+                let a = arena[q + 8u * g + i];
+                product += dot4I8Packed(quants(block, g % GROUPS, i), a);
+                plain += dot4I8Packed(0x01010101u, a);
+            }
+            let sm = scale_min(block, g % GROUPS, h);
+            sum += load(scale + g) * (sm.x * f32(product - ZERO * plain) + sm.y * f32(plain));
+        }
+    }
+    lanes_store(t.local, place, lanes_sum(t.local, sum));
+}
+
+fn block_of(out: u32, g: u32) -> u32 {
+    return (min(out, p(11u) - 1u) * (p(X_COLS) / (32u * GROUPS)) + g / GROUPS) * BLOCK_BYTES;
+}
+
+fn weight4(out: u32, k: u32) -> vec4<f32> {
+    let g = k / 32u;
+    let i = k % 32u / 4u;
+    let block = block_of(out, g);
+    let sm = scale_min(block, g % GROUPS, i);
+    return sm.x * vec4<f32>(unpack4xI8(quants(block, g % GROUPS, i)) - ZERO) + sm.y;
+}
+
+fn input4(row: u32, k: u32) -> vec4<f32> {
+    return load4(p(X) + min(row, p(N) - 1u) * p(X_STRIDE) + k);
+}
+
+// Many rows; parameters as above.
+@compute @workgroup_size(64)
+fn tile_f32(t: Thread) {
+    let origin = tile_origin(t, p(11u));
+    let sum = tile_product(t.local, origin, p(X_COLS));
+    tile_store(t.local, origin, sum, vec2<u32>(p(N), p(11u)), p(10u), p(7u) != 0u);
+}
+
+// As the tiles of tile.wgsl, four columns a word; scales, minima and sums of activations for each half group.
+var<workgroup> tile_wq: array<vec4<u32>, 64>;
+var<workgroup> tile_xq: array<vec4<u32>, 64>;
+var<workgroup> tile_scale: array<vec4<f32>, 16>;
+var<workgroup> tile_min: array<vec4<f32>, 16>;
+var<workgroup> tile_plain: array<vec4<i32>, 16>;
+var<workgroup> tile_xs: array<vec4<f32>, 8>;
+
+fn word4(row: u32, i: u32) -> u32 {
+    return arena[p(8u) + min(row, p(N) - 1u) * (p(X_COLS) / 4u) + i];
+}
+
+fn plain_sum(row: u32, i: u32) -> i32 {
+    return dot4I8Packed(0x01010101u, word4(row, i)) + dot4I8Packed(0x01010101u, word4(row, i + 1u))
+        + dot4I8Packed(0x01010101u, word4(row, i + 2u)) + dot4I8Packed(0x01010101u, word4(row, i + 3u));
+}
+
+fn dot4(a: vec4<u32>, b: u32) -> vec4<i32> {
+    return vec4<i32>(dot4I8Packed(a.x, b), dot4I8Packed(a.y, b), dot4I8Packed(a.z, b), dot4I8Packed(a.w, b));
+}
+
+@compute @workgroup_size(64)
+fn tile_int8(t: Thread) {
+    let origin = tile_origin(t, p(11u));
+    let quad = t.local % 8u;
+    let word = t.local / 8u;
+    let row = origin.x + 4u * quad;
+    let out = origin.y + 4u * quad;
+    let groups = p(X_COLS) / 32u;
+    var sum = array<vec4<f32>, 4>();
+    for (var g = 0u; g < groups; g++) {
+        workgroupBarrier();
+        let inner = g % GROUPS;
+        tile_wq[t.local] = vec4<u32>(
+            quants(block_of(out, g), inner, word),
+            quants(block_of(out + 1u, g), inner, word),
+            quants(block_of(out + 2u, g), inner, word),
+            quants(block_of(out + 3u, g), inner, word),
+        );
+        let at = 8u * g + word;
+        tile_xq[t.local] = vec4<u32>(word4(row, at), word4(row + 1u, at), word4(row + 2u, at), word4(row + 3u, at));
+        if t.local < 16u {
+            let h = word * 4u;
+            let a = scale_min(block_of(out, g), inner, h);
+            let b = scale_min(block_of(out + 1u, g), inner, h);
+            let c = scale_min(block_of(out + 2u, g), inner, h);
+            let d = scale_min(block_of(out + 3u, g), inner, h);
+            tile_scale[t.local] = vec4<f32>(a.x, b.x, c.x, d.x);
+            tile_min[t.local] = vec4<f32>(a.y, b.y, c.y, d.y);
+        } else if t.local < 32u {
+            let i = 8u * g + (word - 2u) * 4u;
+            tile_plain[t.local - 16u] =
+                vec4<i32>(plain_sum(row, i), plain_sum(row + 1u, i), plain_sum(row + 2u, i), plain_sum(row + 3u, i));
+        } else if t.local < 40u {
+            var scales = vec4<f32>(0.0);
+            for (var r = 0u; r < 4u; r++) {
+                scales[r] = load(p(9u) + min(row + r, p(N) - 1u) * groups + g);
+            }
+            tile_xs[quad] = scales;
+        }
+        workgroupBarrier();
+        var part = array<vec4<f32>, 4>();
+        for (var h = 0u; h < 2u; h++) {
+            var product = array<vec4<i32>, 4>();
+            for (var i = 4u * h; i < 4u * h + 4u; i++) {
+                let a = tile_xq[8u * i + word];
+                let b = tile_wq[8u * i + quad];
+                product[0] += dot4(b, a.x);
+                product[1] += dot4(b, a.y);
+                product[2] += dot4(b, a.z);
+                product[3] += dot4(b, a.w);
+            }
+            let scale = tile_scale[8u * h + quad];
+            let low = tile_min[8u * h + quad];
+            let plain = tile_plain[8u * h + word];
+            for (var r = 0u; r < 4u; r++) {
+                part[r] += scale * vec4<f32>(product[r] - ZERO * plain[r]) + low * f32(plain[r]);
+            }
+        }
+        let xs = tile_xs[word];
+        for (var r = 0u; r < 4u; r++) {
+            sum[r] += xs[r] * part[r];
+        }
+    }
+    tile_store(t.local, origin, sum, vec2<u32>(p(N), p(11u)), p(10u), p(7u) != 0u);
 }
 
 // 7: rows of the table, 8, 9: first and number of those that this part has. An id outside the table gives zeros,

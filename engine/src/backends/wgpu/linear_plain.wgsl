@@ -1,60 +1,72 @@
 // Products and look-ups with weights of one number for each element; the type gives element(index, row);
 // 8-bit integers have a scale and a zero point for each row of the whole matrix in w2.
 
-// 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has.
-@compute @workgroup_size(64)
-fn linear_f32(t: Thread) {
-    let at = thread_index(t);
-    let outs = p(11u);
-    if at >= p(N) * outs {
-        return;
-    }
-    let out = at % outs;
-    let x = p(X) + at / outs * p(X_STRIDE);
+fn weight4(o: u32, k: u32) -> vec4<f32> {
+    let out = min(o, p(11u) - 1u);
+    let row = p(10u) + out;
     let cols = p(X_COLS);
-    var sum = 0.0;
-    for (var first = 0u; first < cols; first += 32u) {
-        var part = 0.0;
-        for (var j = first; j < min(first + 32u, cols); j++) {
-            part += load(x + j) * element(out * cols + j, p(10u) + out);
-        }
-        sum += part;
+    let at = out * cols + k;
+    if k + 4u <= cols {
+        return vec4<f32>(element(at, row), element(at + 1u, row), element(at + 2u, row), element(at + 3u, row));
     }
-    if p(7u) != 0u {
-        sum += bitcast<f32>(w1[p(10u) + out]);
+    var v = vec4<f32>(0.0);
+    for (var i = 0u; k + i < cols; i++) {
+        v[i] = element(at + i, row);
     }
-    store(p(Y) + at / outs * p(Y_STRIDE) + p(10u) + out, sum);
+    return v;
 }
 
-// 7, 10, 11: as above, 8, 9: the activations' integers and scales.
-@compute @workgroup_size(64)
-fn linear_int8(t: Thread) {
-    let at = thread_index(t);
-    let outs = p(11u);
-    if at >= p(N) * outs {
-        return;
-    }
-    let out = at % outs;
+// A module has one kind of input: which one is in 12.
+fn input4(r: u32, k: u32) -> vec4<f32> {
+    let row = min(r, p(N) - 1u);
     let cols = p(X_COLS);
-    let groups = cols / 32u;
-    let row = p(10u) + out;
-    let q = p(8u) + at / outs * groups * 8u;
-    let scale = p(9u) + at / outs * groups;
+    if p(12u) != 0u {
+        let groups = cols / 32u;
+        let q = unpack4xI8(arena[p(8u) + row * (cols / 4u) + k / 4u]);
+        return load(p(9u) + row * groups + k / 32u) * vec4<f32>(q);
+    }
+    let x = p(X) + row * p(X_STRIDE) + k;
+    if k + 4u <= cols {
+        return load4(x);
+    }
+    var v = vec4<f32>(0.0);
+    for (var i = 0u; k + i < cols; i++) {
+        v[i] = load(x + i);
+    }
+    return v;
+}
+
+// Few rows, four outputs a workgroup. 7: whether there is a bias, 8, 9: the activations' integers and scales, if there are
+// such (12), 10, 11: first and number of the outputs that this part of the weight has.
+@compute @workgroup_size(64)
+fn few(t: Thread) {
+    let outs = p(11u);
+    let across = (outs + 3u) / 4u;
+    let index = group_index(t);
+    let row = index / across;
+    let out = index % across * 4u + t.local / 16u;
     var sum = 0.0;
-    for (var g = 0u; g < groups; g++) {
-        var part = 0.0;
-        for (var i = 0u; i < 8u; i++) {
-            let a = vec4<f32>(unpack4xI8(arena[q + g * 8u + i]));
-            let e = out * cols + g * 32u + i * 4u;
-            let w = vec4<f32>(element(e, row), element(e + 1u, row), element(e + 2u, row), element(e + 3u, row));
-            part += a.x * w.x + a.y * w.y + a.z * w.z + a.w * w.w;
+    if row < p(N) && out < outs {
+        for (var k = t.local % 16u * 4u; k < p(X_COLS); k += 64u) {
+            let part = weight4(out, k) * input4(row, k);
+            sum += (part.x + part.y) + (part.z + part.w);
         }
-        sum += load(scale + g) * part;
     }
-    if p(7u) != 0u {
-        sum += bitcast<f32>(w1[p(10u) + out]);
+    sum = lanes_sum(t.local, sum);
+    if t.local % 16u == 0u && row < p(N) && out < outs {
+        if p(7u) != 0u {
+            sum += bitcast<f32>(w1[p(10u) + out]);
+        }
+        store(p(Y) + row * p(Y_STRIDE) + p(10u) + out, sum);
     }
-    store(p(Y) + at / outs * p(Y_STRIDE) + p(10u) + out, sum);
+}
+
+// Many rows; parameters as above.
+@compute @workgroup_size(64)
+fn tile(t: Thread) {
+    let origin = tile_origin(t, p(11u));
+    let sum = tile_product(t.local, origin, p(X_COLS));
+    tile_store(t.local, origin, sum, vec2<u32>(p(N), p(11u)), p(10u), p(7u) != 0u);
 }
 
 // 7: rows of the table, 8, 9: first and number of those that this part has. An id outside the table gives zeros,

@@ -60,6 +60,50 @@ fn conv1d(t: Thread) {
     store(p(Y) + at, sum);
 }
 
+// Weights and inputs of a convolution's tiles: columns are taps of channels.
+fn weight4(o: u32, k: u32) -> vec4<f32> {
+    let depth = p(8u) * p(X_COLS);
+    let at = min(o, p(Y_STRIDE) - 1u) * depth + k;
+    if k + 4u <= depth {
+        return bitcast<vec4<f32>>(vec4<u32>(w0[at], w0[at + 1u], w0[at + 2u], w0[at + 3u]));
+    }
+    var v = vec4<f32>(0.0);
+    for (var i = 0u; k + i < depth; i++) {
+        v[i] = bitcast<f32>(w0[at + i]);
+    }
+    return v;
+}
+
+fn input4(r: u32, k: u32) -> vec4<f32> {
+    let channels = p(X_COLS);
+    let depth = p(8u) * channels;
+    let first = i32(min(r, p(Y_ROWS) - 1u) * p(9u)) - i32(p(11u));
+    var v = vec4<f32>(0.0);
+    if channels % 4u == 0u {
+        let row = first + i32(k / channels * p(10u));
+        if k < depth && row >= 0 && row < i32(p(N)) {
+            v = load4(p(X) + u32(row) * p(X_STRIDE) + k % channels);
+        }
+        return v;
+    }
+    for (var i = 0u; i < 4u && k + i < depth; i++) {
+        let row = first + i32((k + i) / channels * p(10u));
+        if row >= 0 && row < i32(p(N)) {
+            v[i] = load(p(X) + u32(row) * p(X_STRIDE) + (k + i) % channels);
+        }
+    }
+    return v;
+}
+
+// The same for many rows, without groups and carry.
+@compute @workgroup_size(64)
+fn conv1d_tile(t: Thread) {
+    let outs = p(Y_STRIDE);
+    let origin = tile_origin(t, outs);
+    let sum = tile_product(t.local, origin, p(8u) * p(X_COLS));
+    tile_store(t.local, origin, sum, vec2<u32>(p(Y_ROWS), outs), 0u, p(7u) != 0u);
+}
+
 // 7: whether there is a bias, 8: taps, 9: stride, 10: output rows cut off in front, 11: groups.
 @compute @workgroup_size(64)
 fn conv_transpose1d(t: Thread) {
@@ -133,16 +177,21 @@ fn tanh_(v: f32) -> f32 {
     return sign(v) * (1.0 - 2.0 / (exp_(2.0 * min(a, 40.0)) + 1.0));
 }
 
-// One workgroup walks over the rows. 7: hidden columns, 8: whether backwards, 9: bits: bias of the input (1), of
-// the hidden row (2), state (4), 10: scratch: hidden row, cell row, gates.
-@compute @workgroup_size(64)
+var<workgroup> lstm_row: array<f32, 256>;
+
+// One workgroup walks over the rows. 7: hidden columns, 8: whether backwards, 9: bits: bias of the hidden row (2), state
+// (4), 10: scratch: hidden row, cell row, gates, then for each row what the input gives to its gates. w0: the
+// hidden row's weights, for each of its numbers all gates; w1: their bias.
+@compute @workgroup_size(256)
 fn lstm(t: Thread) {
     let hidden = p(7u);
+    let all = 4u * hidden;
     let h = p(10u);
     let cell = h + hidden;
     let gates = cell + hidden;
+    let inputs = gates + all;
     let with_state = (p(9u) & 4u) != 0u;
-    for (var j = t.local; j < 2u * hidden; j += 64u) {
+    for (var j = t.local; j < 2u * hidden; j += 256u) {
         var v = 0u;
         if with_state {
             v = s0[j];
@@ -154,28 +203,33 @@ fn lstm(t: Thread) {
     let n = p(N);
     for (var i = 0u; i < n; i++) {
         let row = select(i, n - 1u - i, p(8u) != 0u);
-        let x = p(X) + row * p(X_STRIDE);
-        for (var g = t.local; g < 4u * hidden; g += 64u) {
+        for (var base = 0u; base < all; base += 256u) {
+            let g = base + t.local;
             var sum = 0.0;
-            for (var j = 0u; j < p(X_COLS); j++) {
-                sum += load(x + j) * bitcast<f32>(w0[g * p(X_COLS) + j]);
+            for (var first = 0u; first < hidden; first += 256u) {
+                let count = min(256u, hidden - first);
+                workgroupBarrier();
+                if t.local < count {
+                    lstm_row[t.local] = load(h + first + t.local);
+                }
+                workgroupBarrier();
+                if g < all {
+                    for (var j = 0u; j < count; j++) {
+                        sum += lstm_row[j] * bitcast<f32>(w0[(first + j) * all + g]);
+                    }
+                }
             }
-            var own = 0.0;
-            for (var j = 0u; j < hidden; j++) {
-                own += load(h + j) * bitcast<f32>(w1[g * hidden + j]);
+            if g < all {
+                sum += load(inputs + row * all + g);
+                if (p(9u) & 2u) != 0u {
+                    sum += bitcast<f32>(w1[g]);
+                }
+                store(gates + g, sum);
             }
-            sum += own;
-            if (p(9u) & 1u) != 0u {
-                sum += bitcast<f32>(w2[g]);
-            }
-            if (p(9u) & 2u) != 0u {
-                sum += bitcast<f32>(w3[g]);
-            }
-            store(gates + g, sum);
         }
         storageBarrier();
         workgroupBarrier();
-        for (var j = t.local; j < hidden; j += 64u) {
+        for (var j = t.local; j < hidden; j += 256u) {
             let input = sigmoid_(load(gates + j));
             let forget = sigmoid_(load(gates + hidden + j));
             let c = forget * load(cell + j) + input * tanh_(load(gates + 2u * hidden + j));
@@ -188,7 +242,7 @@ fn lstm(t: Thread) {
         workgroupBarrier();
     }
     if with_state {
-        for (var j = t.local; j < 2u * hidden; j += 64u) {
+        for (var j = t.local; j < 2u * hidden; j += 256u) {
             s0[j] = arena[h + j];
         }
     }

@@ -50,6 +50,10 @@ impl Compiler<'_> {
         weights::plain(self.device, self.set, &self.graph.name, &self.graph.weights[w.index()])
     }
 
+    pub(super) fn columns(&self, w: Weight) -> Result<wgpu::Buffer, CompileError> {
+        weights::columns(self.device, self.set, &self.graph.name, &self.graph.weights[w.index()])
+    }
+
     pub(super) fn maybe_plain(&self, w: Option<Weight>) -> Result<Option<wgpu::Buffer>, CompileError> {
         w.map(|w| self.plain(w)).transpose()
     }
@@ -76,7 +80,7 @@ impl Compiler<'_> {
             Op::AddPositions { table, start } => Ok(vec![self.add_positions(x, *table, *start, y)?]),
             Op::CacheWrite { state, start } => one(self.cache_write(x, *state, *start)),
             Op::Attention { .. } => one(self.attention(node, y)),
-            Op::Lstm { .. } => Ok(vec![self.lstm(node, y)?]),
+            Op::Lstm { .. } => self.lstm(node, y),
             Op::Sample => one(self.sample(node, y)),
             _ => self.row_op(node, y).map_err(|e| self.error(e)),
         }

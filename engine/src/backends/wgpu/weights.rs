@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::device::{Device, Kernel};
 #[cfg(test)]
 use super::kernel::family_source;
-use super::kernel::source;
+use super::kernel::{TILE, source};
 use crate::backends::weights::plain_rows;
 use crate::backends::{CompileError, CompileErrorKind, WeightSet};
 use crate::formats::{TensorType, TensorView};
@@ -32,6 +32,9 @@ pub(super) struct Part {
 
 /// A weight as plain f32 rows.
 struct Plain(wgpu::Buffer);
+
+/// A weight as plain f32 columns.
+struct Columns(wgpu::Buffer);
 
 /// Uploads a matrix for products and look-ups.
 ///
@@ -105,6 +108,25 @@ pub(super) fn plain(
     Ok(made.0.clone())
 }
 
+/// The same column after column, so that neighbours read neighbours where each thread has a row.
+///
+/// # Errors
+/// A weight that is missing or does not fit.
+pub(super) fn columns(
+    device: &Device,
+    weights: &WeightSet,
+    graph: &str,
+    spec: &WeightSpec,
+) -> Result<wgpu::Buffer, CompileError> {
+    let made = weights.get_or_pack(graph, spec, |view| {
+        let rows = plain_rows(spec, view)?;
+        let turned: Vec<f32> =
+            (0..spec.cols).flat_map(|col| rows.iter().skip(col).step_by(spec.cols)).copied().collect();
+        Ok(Columns(upload(device, spec, bytemuck::cast_slice(&turned))?))
+    })?;
+    Ok(made.0.clone())
+}
+
 fn upload(device: &Device, spec: &WeightSpec, bytes: &[u8]) -> Result<wgpu::Buffer, CompileErrorKind> {
     let buffer = device.buffer(bytes.len().saturating_add(TAIL)).map_err(|kind| match kind {
         CompileErrorKind::OutOfMemory { bytes, device: name } if bytes as u64 > device.most_bytes() => {
@@ -152,7 +174,7 @@ fn linear_source(ty: TensorType) -> String {
     } else {
         include_str!("linear_blocks.wgsl")
     };
-    source(&[kernels, &meaning(ty)])
+    source(&[TILE, kernels, &meaning(ty)])
 }
 
 /// What the words of a type mean, as WGSL; the layouts are those of [`crate::formats::blocks`].
