@@ -38,6 +38,11 @@ fn rows() {
 }
 
 #[test]
+fn together() {
+    hold_all(&cases::together::cases());
+}
+
+#[test]
 fn products() {
     hold_all(&cases::products::cases());
 }
@@ -47,7 +52,9 @@ fn products() {
 #[test]
 fn cut_matrices() {
     let Some(subject) = wgpu_subject(Some(300)) else { return };
-    let cases = [cases::products::cases(), cases::exact::cases(), cases::rows::cases()].concat();
+    let cases =
+        [cases::products::cases(), cases::exact::cases(), cases::rows::cases(), cases::together::cases()];
+    let cases = cases.concat();
     let cut = |c: &&Case| c.graph.nodes.iter().any(|n| matches!(n.op, Op::Linear { .. } | Op::Embed { .. }));
     let cases: Vec<&Case> = cases.iter().filter(cut).collect();
     assert!(cases.len() > 20);

@@ -16,6 +16,7 @@
 pub mod cpu;
 pub mod executor;
 mod run;
+mod times;
 pub mod weights;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
@@ -23,6 +24,7 @@ pub mod wgpu;
 pub use executor::{CancelToken, Priority};
 pub use run::{Input, Run, RunError};
 pub(crate) use run::{check, check_context};
+pub use times::{Floors, NodeTime, node_times};
 pub use weights::{MemoryTensors, WeightSet};
 
 use std::any::Any;
@@ -35,6 +37,14 @@ use crate::graph::{Graph, StateSpec, StepRow};
 pub trait Backend: Send + Sync {
     /// Short name for logs and reports, with what was chosen: `cpu (avx512-vnni, 2 threads)`.
     fn name(&self) -> String;
+
+    /// What the device can do at best, measured now: takes up to a second, software some more. `None` where it can't be measured.
+    fn floors(&self) -> Option<Floors> {
+        None
+    }
+
+    /// Waits until all that was asked of the device is done: a run that reads nothing back returns before. For measuring.
+    fn finish(&self) {}
 
     /// Wraps a weight file for this backend; its packed tensors are shared by all programs compiled from it.
     fn weight_set(&self, source: Arc<dyn TensorSource>) -> WeightSet {
@@ -80,6 +90,8 @@ pub struct Placement {
     pub device: String,
     /// The kernel that was chosen.
     pub kernel: String,
+    /// Bytes of the weights that a run reads whole, as they are in the file.
+    pub weight_bytes: u64,
 }
 
 /// What a session can do on every device. Positions, settings and tokens are rows of the step block.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CompileError, CompileErrorKind};
 use crate::formats::{Affine, FormatError, FormatErrorKind, TensorSource, TensorType, TensorView};
-use crate::graph::{WeightLayout, WeightSpec};
+use crate::graph::work::weights_read;
+use crate::graph::{Graph, Node, WeightLayout, WeightSpec};
 
 type Packed = Arc<dyn Any + Send + Sync>;
 
@@ -48,6 +49,12 @@ impl WeightSet {
         self.source.release(&spec.name);
         packed.insert(key, made.clone());
         Ok(made)
+    }
+
+    /// Bytes of the weights that a node reads whole, as they are in the file.
+    pub fn bytes_read(&self, graph: &Graph, node: &Node) -> u64 {
+        let specs = weights_read(&node.op).into_iter().map(|w| &graph.weights[w.index()]);
+        specs.filter_map(|spec| Some(self.source.tensor(&spec.name).ok()?.data.len() as u64)).sum()
     }
 
     /// The tensor as the file has it, its shape checked against the graph's.

@@ -25,6 +25,7 @@ mod builder;
 mod dim;
 pub mod op;
 pub mod step;
+pub mod work;
 
 pub use builder::GraphBuilder;
 pub use dim::{Dim, Symbol};

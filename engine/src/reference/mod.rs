@@ -20,6 +20,7 @@ use crate::backends::{
     Backend, CompileError, Input, Placement, Program, Run, RunError, Session, SessionState, WeightSet,
     unite_states,
 };
+use crate::graph::work::weights_read;
 use crate::graph::{ElementType, Graph, Node, Op, StateId, StateSpec, StateType, StepRow, Value, Weight};
 
 #[cfg(test)]
@@ -148,6 +149,10 @@ impl Program for ReferenceProgram {
             op: n.op.name(),
             device: "reference".into(),
             kernel: "plain".into(),
+            weight_bytes: weights_read(&n.op)
+                .into_iter()
+                .map(|w| 4 * (self.graph.weights[w.index()].rows * self.graph.weights[w.index()].cols) as u64)
+                .sum(),
         };
         self.graph.nodes.iter().enumerate().map(place).collect()
     }

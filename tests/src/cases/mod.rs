@@ -9,6 +9,7 @@
 //! | [`recurrent`] | LSTM, carries, snapshots |
 //! | [`sample`] | drawing tokens |
 //! | [`synthesis`] | transposed convolutions, norms over rows, snakes |
+//! | [`together`] | what a backend may do in one |
 //! | [`programs`] | several ops together: lifetimes, shared states, run-time lengths with a carry |
 
 pub mod attention;
@@ -19,6 +20,7 @@ pub mod recurrent;
 pub mod rows;
 pub mod sample;
 pub mod synthesis;
+pub mod together;
 
 use crate::case::Case;
 
@@ -33,6 +35,7 @@ pub fn all() -> Vec<Case> {
         sample::cases(),
         synthesis::cases(),
         programs::cases(),
+        together::cases(),
     ]
     .concat()
 }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub use simd::InstructionSet;
 
 use super::executor::Turnstile;
-use super::{Backend, CompileError, Program, Session, WeightSet, unite_states};
+use super::{Backend, CompileError, Floors, Program, Session, WeightSet, unite_states};
 use crate::graph::{Graph, KeyValues, Op};
 use pool::Pool;
 
@@ -95,6 +95,12 @@ impl Backend for Cpu {
         let threads = self.threads();
         let plural = if threads == 1 { "" } else { "s" };
         format!("cpu ({}, {threads} thread{plural})", self.device.set.name())
+    }
+
+    fn floors(&self) -> Option<Floors> {
+        let (read, multiply) = self.measure();
+        let (read_per_sec, operations_per_sec) = (read * 1e9, multiply * 1e9);
+        Some(Floors { read_per_sec, copy_per_sec: None, operations_per_sec, dispatch_secs: None })
     }
 
     fn compile(&self, graph: &Graph, weights: &WeightSet) -> Result<Box<dyn Program>, CompileError> {

@@ -33,6 +33,8 @@ pub(super) struct CpuProgram {
     workspace: Mutex<Workspace>,
     /// States that a run replaces.
     recurrent: Vec<usize>,
+    /// What each node reads of weights.
+    weight_bytes: Vec<u64>,
 }
 
 impl CpuProgram {
@@ -58,7 +60,9 @@ impl CpuProgram {
             states: Vec::with_capacity(graph.states.len()),
             candidates: Vec::new(),
         };
-        Ok(Self { graph: graph.clone(), plan, device, workspace: Mutex::new(workspace), recurrent })
+        let weight_bytes = graph.nodes.iter().map(|node| weights.bytes_read(graph, node)).collect();
+        let graph = graph.clone();
+        Ok(Self { graph, plan, device, workspace: Mutex::new(workspace), recurrent, weight_bytes })
     }
 
     /// Finds the session's states for the graph's; allocates nothing.
@@ -89,7 +93,8 @@ impl Program for CpuProgram {
                 Work::Nothing => "(joined)".into(),
                 _ => kernel.into(),
             };
-            Placement { node, op: n.op.name(), device: "cpu".into(), kernel }
+            let weight_bytes = self.weight_bytes[node];
+            Placement { node, op: n.op.name(), device: "cpu".into(), kernel, weight_bytes }
         };
         self.graph.nodes.iter().enumerate().map(place).collect()
     }

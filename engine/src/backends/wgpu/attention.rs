@@ -72,7 +72,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        let own = [
+        let mut own = vec![
             Word::size(heads),
             Word::size(kv_heads),
             Word::size(head_dim),
@@ -88,6 +88,10 @@ impl Compiler<'_> {
             Word::flag(f16[0]),
             Word::flag(f16[1]),
         ];
+        if let Some(quantized) = self.quantized(y) {
+            own.push(Word::flag(true));
+            own.extend(quantized);
+        }
         let kernel = plain(self.device, "attention", "attention")?;
         let work = Work::Groups(q.rows, heads);
         Ok(Call::new(kernel, words(q, self.place(y), &own), work).states(states))

@@ -53,7 +53,8 @@ var<workgroup> weights: array<f32, 64>;
 // One workgroup for each row and head, 64 keys at a time (Milakov and Gimelshein 2018).
 // 7: heads, 8: key-value heads, 9: columns of a head, 10: scale, 11: rows (0), causal rows (1), cache (2), cache
 // of a length (3), 12, 13: first word and stride of the keys, 14, 15: of the values, 16: rows of the keys or the
-// length, 17: rows of a slot's cache, 18: rows of a slot, 19, 20: whether keys, values are f16.
+// length, 17: rows of a slot's cache, 18: rows of a slot, 19, 20: whether keys, values are f16,
+// 21: whether to quantise the output too, 22, 23: where to, integers and scales.
 @compute @workgroup_size(64)
 fn attention(t: Thread) {
     let at = group_index(t);
@@ -131,6 +132,11 @@ fn attention(t: Thread) {
             if d < width {
                 store(p(Y) + row * p(Y_STRIDE) + head * width + d, select(0.0, acc[part] / sum, seen > 0u));
             }
+        }
+        if p(21u) != 0u {
+            let blocks = width / 32u;
+            let y = p(Y) + row * p(Y_STRIDE) + head * width;
+            quantize_written(t.local, y, (row * heads + head) * blocks, blocks, p(22u), p(23u));
         }
     }
 }

@@ -236,3 +236,27 @@ fn lanes_sum(local: u32, v: f32) -> f32 {
     }
     return shared_sum[local];
 }
+
+// 32 numbers as 8-bit integers and a scale: block `at` of those that begin at `integers` and `scales`.
+fn quantize_block(x: u32, at: u32, integers: u32, scales: u32) {
+    var top = 0.0;
+    for (var i = 0u; i < 32u; i++) {
+        let a = abs(load(x + i));
+        top = select(top, a, a > top);
+    }
+    let factor = select(0.0, divide(127.0, top), top > 0.0);
+    for (var i = 0u; i < 8u; i++) {
+        let q = vec4<i32>(round(load4(x + 4u * i) * factor));
+        arena[integers + at * 8u + i] = pack4xI8(q);
+    }
+    store(scales + at, divide(top, 127.0));
+}
+
+// The same for what the workgroup has just written: `count` blocks from x on, which are those from `at` on.
+fn quantize_written(local: u32, x: u32, at: u32, count: u32, integers: u32, scales: u32) {
+    storageBarrier();
+    workgroupBarrier();
+    for (var b = local; b < count; b += 64u) {
+        quantize_block(x + 32u * b, at + b, integers, scales);
+    }
+}

@@ -32,6 +32,8 @@ pub(super) struct Device {
     pub(super) poison: bool,
     /// The processor computes, not a GPU.
     pub(super) is_software: bool,
+    /// It can say when each kernel was done.
+    pub(super) has_timestamps: bool,
     /// The most bytes of one part of a matrix.
     pub(super) part_bytes: u64,
     pub(super) group0: wgpu::BindGroupLayout,
@@ -88,9 +90,11 @@ impl Device {
         let info = adapter.get_info();
         let name = format!("{}, {:?}", info.name, info.backend);
         let limits = adapter.limits();
+        let timestamps = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
+        let has_timestamps = adapter.features().contains(timestamps);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("repartee compute"),
-            required_features: wgpu::Features::empty(),
+            required_features: if has_timestamps { timestamps } else { wgpu::Features::empty() },
             required_limits: limits.clone(),
             ..wgpu::DeviceDescriptor::default()
         };
@@ -127,6 +131,7 @@ impl Device {
             turnstile: Turnstile::default(),
             poison: options.poison,
             is_software: info.device_type == wgpu::DeviceType::Cpu,
+            has_timestamps,
             group0,
             group1,
             no_weight,
@@ -268,6 +273,28 @@ impl Device {
         }
         staging.unmap();
         self.check()
+    }
+
+    /// Ends and submits `encoder` and gives the first `count` timestamps that it takes, in ticks.
+    ///
+    /// # Errors
+    /// A lost device.
+    pub(super) fn ticks(
+        &self,
+        mut encoder: wgpu::CommandEncoder,
+        moments: &wgpu::QuerySet,
+        count: u32,
+    ) -> Result<Vec<u64>, RunError> {
+        let bytes = count as usize * size_of::<u64>();
+        let resolved = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: bytes as u64,
+            usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        encoder.resolve_query_set(moments, 0..count, &resolved, 0);
+        self.queue.submit([encoder.finish()]);
+        Ok(bytemuck::pod_collect_to_vec(&self.download(&resolved, bytes)?))
     }
 
     /// Copies a part of a buffer to the host.

@@ -50,11 +50,15 @@ fn lanes_store(local: u32, place: vec2<u32>, v: f32) {
         if p(7u) != 0u {
             sum += bitcast<f32>(w1[p(10u) + place.y]);
         }
+        if p(13u) != 0u {
+            sum += load(p(14u) + place.x * p(15u) + p(10u) + place.y);
+        }
         store(p(Y) + place.x * p(Y_STRIDE) + p(10u) + place.y, sum);
     }
 }
 
-// Few rows. 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has.
+// Few rows. 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has,
+// 13: whether something is added, 14, 15: its first word and stride.
 @compute @workgroup_size(64)
 fn few_f32(t: Thread) {
     let place = lanes_place(t, p(11u));

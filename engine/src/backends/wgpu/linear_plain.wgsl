@@ -37,7 +37,8 @@ fn input4(r: u32, k: u32) -> vec4<f32> {
 }
 
 // Few rows, four outputs a workgroup. 7: whether there is a bias, 8, 9: the activations' integers and scales, if there are
-// such (12), 10, 11: first and number of the outputs that this part of the weight has.
+// such (12), 10, 11: first and number of the outputs that this part of the weight has,
+// 13: whether something is added, 14, 15: its first word and stride.
 @compute @workgroup_size(64)
 fn few(t: Thread) {
     let outs = p(11u);
@@ -56,6 +57,9 @@ fn few(t: Thread) {
     if t.local % 16u == 0u && row < p(N) && out < outs {
         if p(7u) != 0u {
             sum += bitcast<f32>(w1[p(10u) + out]);
+        }
+        if p(13u) != 0u {
+            sum += load(p(14u) + row * p(15u) + p(10u) + out);
         }
         store(p(Y) + row * p(Y_STRIDE) + p(10u) + out, sum);
     }

@@ -17,12 +17,15 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `device` | the adapter that is chosen, buffers, pipelines made once |
+//! | `fuse` | what several nodes do together |
 //! | `plan` | where values lie in the arena |
 //! | `kernel` | a dispatch: kernel, words that depend on lengths, bindings |
 //! | `rows`, `products`, `attention`, `sample` | from an op to its dispatches; WGSL of the same name |
+//! | `measure` | what the adapter can do at best |
 //! | `program`, `session`, `weights` | running, states, uploads |
 //!
-//! Kernels are simple, not fast: one thread computes one number, block weights are read as they stand in the file.
+//! Linear layers of a few rows have 16 threads for an output; those of many, and convolutions, go through tiles in shared
+//! memory. Other kernels are simple: one thread computes one number. Block weights are read as they stand in the file.
 //! A matrix that no binding holds (128 MiB on the smallest devices) is cut into parts; anything else that large is
 //! refused. The backend has every op of the table; a form that it lacks is refused with the reason. When the
 //! device is lost or out of memory, runs end with an error; nothing panics.
@@ -32,7 +35,9 @@
 
 mod attention;
 mod device;
+mod fuse;
 mod kernel;
+mod measure;
 mod plan;
 mod products;
 mod program;
@@ -43,7 +48,7 @@ mod weights;
 
 use std::sync::Arc;
 
-use super::{Backend, CompileError, Program, Session, WeightSet, unite_states};
+use super::{Backend, CompileError, Floors, Program, Session, WeightSet, unite_states};
 use crate::graph::Graph;
 
 /// How to choose and set up a device.
@@ -104,6 +109,15 @@ impl Wgpu {
 impl Backend for Wgpu {
     fn name(&self) -> String {
         format!("wgpu ({})", self.device.adapter)
+    }
+
+    fn floors(&self) -> Option<Floors> {
+        self.floors_now().inspect_err(|error| tracing::warn!(%error, "nothing was measured")).ok()
+    }
+
+    fn finish(&self) {
+        // A lost device is told by the next run.
+        let _ = self.device.finish();
     }
 
     fn compile(&self, graph: &Graph, weights: &WeightSet) -> Result<Box<dyn Program>, CompileError> {

@@ -1,5 +1,6 @@
 //! Where values lie in the arena: at their maximum sizes, sharing memory once they are no longer used.
 
+use super::fuse::Fused;
 use crate::graph::{Dim, Graph, Op, Value};
 
 /// A value's place: words from the arena's start, words from row to row.
@@ -32,7 +33,7 @@ struct Block {
 }
 
 /// Plans a graph; `scratch_words` gives what each node needs beside its output. `None` when sizes overflow.
-pub(super) fn plan(graph: &Graph, scratch_words: &[usize]) -> Option<Plan> {
+pub(super) fn plan(graph: &Graph, scratch_words: &[usize], fused: &Fused) -> Option<Plan> {
     let end = graph.nodes.len();
     // Views use their base's memory. Node `i` runs at time `i + 1`; inputs are there at time 0.
     let bases: Vec<(Value, usize)> =
@@ -41,8 +42,11 @@ pub(super) fn plan(graph: &Graph, scratch_words: &[usize]) -> Option<Plan> {
     for i in 0..graph.values.len() {
         let v = Value(i as u32);
         let words = graph.max_rows(v).checked_mul(graph.shape(v).cols)?;
-        let made = graph.nodes.iter().position(|n| n.output == Some(v)).map_or(0, |n| n + 1);
-        let words = if bases[i].0 == v { words } else { 0 };
+        let node = graph.nodes.iter().position(|n| n.output == Some(v));
+        // A sum is written by its product, whose own output is nowhere.
+        let made = node.map_or(0, |n| fused.product[n].unwrap_or(n) + 1);
+        let is_written = bases[i].0 == v && node.is_none_or(|n| fused.sum[n].is_none());
+        let words = if is_written { words } else { 0 };
         blocks.push(Block { words, first: made, last: made });
     }
     for (time, node) in graph.nodes.iter().enumerate() {
@@ -54,12 +58,18 @@ pub(super) fn plan(graph: &Graph, scratch_words: &[usize]) -> Option<Plan> {
     for (_, v) in &graph.outputs {
         blocks[bases[v.index()].0.index()].last = end + 1;
     }
+    let first_scratch = blocks.len();
     blocks.extend(scratch_words.iter().enumerate().map(|(i, &words)| Block {
-        words,
-        first: i + 1,
+        words: if fused.owner[i] == i { words } else { 0 },
+        first: fused.quantizer[i].unwrap_or(i) + 1,
         last: i + 1,
     }));
+    for (i, &owner) in fused.owner.iter().enumerate() {
+        let block = &mut blocks[first_scratch + owner];
+        block.last = block.last.max(i + 1);
+    }
     let (offsets, words) = pack(&blocks)?;
+    let scratch = fused.owner.iter().map(|&owner| offsets[first_scratch + owner]).collect();
     let places = (0..graph.values.len())
         .map(|i| {
             let (base, column) = bases[i];
@@ -72,7 +82,7 @@ pub(super) fn plan(graph: &Graph, scratch_words: &[usize]) -> Option<Plan> {
             }
         })
         .collect();
-    Some(Plan { places, scratch: offsets[graph.values.len()..].to_vec(), words })
+    Some(Plan { places, scratch, words })
 }
 
 /// First fit in order of birth: an offset for each block, and the sum.

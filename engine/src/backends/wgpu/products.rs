@@ -34,7 +34,8 @@ impl Compiler<'_> {
         y: Value,
     ) -> Result<Vec<Call>, CompileError> {
         let packed = self.packed(weight)?;
-        let (from, to) = (self.place(x), self.place(y));
+        let (to, other) = self.sum().map_or((self.place(y), None), |(to, other)| (to, Some(other)));
+        let from = self.place(x);
         let integers = self.scratch();
         let scales = integers + self.graph.max_rows(x) * (from.cols / 4);
         let own = [Word::flag(bias.is_some()), Word::size(integers), Word::size(scales)];
@@ -48,7 +49,7 @@ impl Compiler<'_> {
         let few = made(few)?;
         let tile = if self.graph.max_rows(x) > FEW_ROWS { Some(made(tile)?) } else { None };
         let mut calls = Vec::new();
-        if is_int8 {
+        if is_int8 && !self.shares_scratch() {
             let quantize = plain(self.device, "products", "quantize").map_err(|e| self.error(e))?;
             let work = Work::Threads(from.rows, from.cols / 32);
             calls.push(Call::new(quantize, words(from, to, &own[1..]), work));
@@ -57,6 +58,8 @@ impl Compiler<'_> {
         for part in &packed.parts {
             let mut own = own.to_vec();
             own.extend([Word::size(part.first), Word::size(part.rows), Word::flag(is_int8)]);
+            own.push(Word::flag(other.is_some()));
+            own.extend(other.iter().flat_map(|other| [other.offset, other.stride].map(Word::size)));
             let few = (&few, Work::Few(to.rows, part.rows.div_ceil(FEW_OUTPUTS)));
             let tile =
                 tile.as_ref().map(|tile| (tile, Work::Tiles(to.rows, part.rows.div_ceil(TILE_COLUMNS))));

@@ -8,18 +8,7 @@ fn quantize(t: Thread) {
     if at >= p(N) * blocks {
         return;
     }
-    let x = p(X) + at / blocks * p(X_STRIDE) + at % blocks * 32u;
-    var top = 0.0;
-    for (var i = 0u; i < 32u; i++) {
-        let a = abs(load(x + i));
-        top = select(top, a, a > top);
-    }
-    let factor = select(0.0, divide(127.0, top), top > 0.0);
-    for (var i = 0u; i < 8u; i++) {
-        let q = vec4<i32>(round(load4(x + 4u * i) * factor));
-        arena[p(7u) + at * 8u + i] = pack4xI8(q);
-    }
-    store(p(8u) + at, divide(top, 127.0));
+    quantize_block(p(X) + at / blocks * p(X_STRIDE) + at % blocks * 32u, at, p(7u), p(8u));
 }
 
 // 7: whether there is a bias, 8: taps, 9: stride, 10: dilation, 11: rows in front of x (padding or carry),
@@ -95,7 +84,7 @@ fn input4(r: u32, k: u32) -> vec4<f32> {
     return v;
 }
 
-// The same for many rows, without groups and carry.
+// The same for many rows, without groups and carry: 13 is 0, or a tile would add something.
 @compute @workgroup_size(64)
 fn conv1d_tile(t: Thread) {
     let outs = p(Y_STRIDE);

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::Device;
+use super::fuse::{Fused, fuse};
 use super::kernel::{Call, WORDS, Word, Work, plain};
 use super::plan::{Place, Plan, is_view, plan};
 use super::products::scratch_words;
@@ -20,6 +21,7 @@ pub(super) struct Compiler<'a> {
     pub(super) graph: &'a Graph,
     set: &'a WeightSet,
     plan: &'a Plan,
+    fused: &'a Fused,
     /// The node being compiled.
     node: usize,
 }
@@ -27,6 +29,23 @@ pub(super) struct Compiler<'a> {
 impl Compiler<'_> {
     pub(super) fn place(&self, v: Value) -> Place {
         self.plan.places[v.index()]
+    }
+
+    /// Where the sum behind the node's product goes, if there is one, and what is added.
+    pub(super) fn sum(&self) -> Option<(Place, Place)> {
+        self.fused.sum[self.node].map(|sum| (self.place(sum.output), self.place(sum.other)))
+    }
+
+    /// Whether an earlier node has filled the scratch memory.
+    pub(super) fn shares_scratch(&self) -> bool {
+        self.fused.owner[self.node] != self.node || self.fused.quantizer[self.node].is_some()
+    }
+
+    /// Where the node has to put its output as 8-bit integers and their scales too, if it has to.
+    pub(super) fn quantized(&self, y: Value) -> Option<[Word; 2]> {
+        let product = self.fused.quantizes[self.node]?;
+        let integers = self.plan.scratch[product];
+        Some([integers, integers + self.graph.max_rows(y) * (self.place(y).cols / 4)].map(Word::size))
     }
 
     /// First word of the node's scratch memory.
@@ -66,6 +85,7 @@ impl Compiler<'_> {
         let x = node.inputs.first().copied().unwrap_or(y);
         match &node.op {
             op if is_view(op) => Ok(Vec::new()),
+            _ if self.fused.product[self.node].is_some() => Ok(Vec::new()),
             Op::Embed { table } => self.embed(x, *table, y),
             Op::Linear { weight, bias, precision } => self.linear(x, *weight, *bias, *precision, y),
             Op::Conv1d { weight, bias, shape } => self.conv(x, *weight, *bias, shape, None, y),
@@ -97,6 +117,8 @@ pub(super) struct WgpuProgram {
     /// Bytes from one call's parameters to the next one's.
     stride: usize,
     calls: Vec<Call>,
+    /// The node of each.
+    nodes: Vec<usize>,
     /// Calls before the first that changes what the next run begins with: between these a run can be given up.
     tentative: usize,
     /// Arena, parameters and weights of each call.
@@ -104,6 +126,8 @@ pub(super) struct WgpuProgram {
     /// Fills the arena, for tests: the call after the last one.
     poison: Option<Call>,
     kernels: Vec<String>,
+    /// What each node reads of weights.
+    weight_bytes: Vec<u64>,
     /// Tells programs apart in a session.
     id: u64,
     state: Mutex<RunState>,
@@ -123,7 +147,7 @@ struct RunState {
 type Bound<'a> = (&'a Call, &'a wgpu::BindGroup, &'a wgpu::BindGroup);
 
 /// Calls between two looks at the cancel token where software computes, which takes seconds for a prompt. A GPU is through with the whole run by then, and waiting for it would cost more than it saves.
-const PIECE: usize = 4;
+const PIECE: usize = 8;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
@@ -138,20 +162,26 @@ impl WgpuProgram {
             scratch_words(&n.op, rows, cols, graph.slots)
         });
         let scratch = scratch.collect::<Option<Vec<_>>>().ok_or_else(too_large)?;
-        let plan = plan(graph, &scratch).ok_or_else(too_large)?;
+        let fused = fuse(graph);
+        let plan = plan(graph, &scratch, &fused).ok_or_else(too_large)?;
         let arena = device.buffer(plan.words.saturating_mul(4)).map_err(error)?;
 
-        let (mut calls, mut tentative) = (Vec::new(), None);
+        let (mut calls, mut nodes, mut tentative) = (Vec::new(), Vec::new(), None);
         let mut kernels = Vec::with_capacity(graph.nodes.len());
         for (node, n) in graph.nodes.iter().enumerate() {
-            let compiler = Compiler { device: &device, graph, set, plan: &plan, node };
+            let compiler = Compiler { device: &device, graph, set, plan: &plan, fused: &fused, node };
             let made = compiler.calls(n)?;
             let names: Vec<_> = made.iter().map(|call| call.kernel.entry).collect();
             // What a cache holds behind its position is nobody's.
             if matches!(n.op, Op::Conv1dCarry { .. } | Op::Lstm { .. } | Op::Sample | Op::Advance) {
                 tentative.get_or_insert(calls.len());
             }
-            kernels.push(if names.is_empty() { "(view)".into() } else { names.join(", ") });
+            kernels.push(match fused.product[node] {
+                Some(product) => format!("(in node {product})"),
+                None if names.is_empty() => "(view)".into(),
+                None => names.join(", "),
+            });
+            nodes.extend(made.iter().map(|_| node));
             calls.extend(made);
         }
         let poison = if device.poison {
@@ -184,9 +214,11 @@ impl WgpuProgram {
             stride,
             tentative: tentative.unwrap_or(calls.len()),
             calls,
+            nodes,
             groups,
             poison,
             kernels,
+            weight_bytes: graph.nodes.iter().map(|node| set.bytes_read(graph, node)).collect(),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             state: Mutex::default(),
             device,
@@ -248,6 +280,49 @@ impl WgpuProgram {
         Ok(rest)
     }
 
+    /// Runs the calls and adds to `node_ns` what each took.
+    ///
+    /// # Errors
+    /// A lost device.
+    fn run_timed(
+        &self,
+        calls: &[Bound<'_>],
+        lengths: &[usize],
+        node_ns: &mut Vec<u64>,
+    ) -> Result<(), RunError> {
+        node_ns.resize(self.graph.nodes.len(), 0);
+        let most = self.device.limits.max_compute_workgroups_per_dimension;
+        let period = f64::from(self.device.queue.get_timestamp_period());
+        let piece = wgpu::QUERY_SET_MAX_QUERIES as usize - 1;
+        let calls = calls.iter().zip(&self.nodes);
+        let calls: Vec<_> = calls
+            .filter_map(|(call, node)| Some((call, *node, call.0.work.groups(lengths, most)?)))
+            .collect();
+        for calls in calls.chunks(piece) {
+            let moments = self.device.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count: calls.len() as u32 + 1,
+            });
+            let mut encoder = self.new_encoder();
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            pass.write_timestamp(&moments, 0);
+            for (at, ((call, group0, group1), _, (x, y))) in calls.iter().enumerate() {
+                pass.set_pipeline(&call.kernel.pipeline);
+                pass.set_bind_group(0, *group0, &[]);
+                pass.set_bind_group(1, *group1, &[]);
+                pass.dispatch_workgroups(*x, *y, 1);
+                pass.write_timestamp(&moments, at as u32 + 1);
+            }
+            drop(pass);
+            let ticks = self.device.ticks(encoder, &moments, calls.len() as u32 + 1)?;
+            for ((_, node, _), pair) in calls.iter().zip(ticks.windows(2)) {
+                node_ns[*node] += (pair[1].saturating_sub(pair[0]) as f64 * period) as u64;
+            }
+        }
+        Ok(())
+    }
+
     fn new_encoder(&self) -> wgpu::CommandEncoder {
         self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
     }
@@ -296,6 +371,7 @@ impl Program for WgpuProgram {
             op: n.op.name(),
             device: "wgpu".into(),
             kernel: kernel.clone(),
+            weight_bytes: self.weight_bytes[node],
         };
         self.graph.nodes.iter().zip(&self.kernels).enumerate().map(place).collect()
     }
@@ -338,7 +414,23 @@ impl Program for WgpuProgram {
                 self.device.queue.write_buffer(&self.arena, at, bytes);
             }
         }
-        let calls = match run.cancel.filter(|_| self.device.is_software) {
+        // What is timed is submitted at once, and can't be taken back.
+        let (timed, cancel) = match run.node_ns.filter(|_| self.device.has_timestamps) {
+            Some(node_ns) if run.cancel.is_some_and(CancelToken::is_cancelled) => {
+                node_ns.clear();
+                return Err(RunError::Cancelled);
+            }
+            Some(node_ns) => (Some(node_ns), None),
+            None => (None, run.cancel),
+        };
+        let calls = match timed {
+            Some(node_ns) => {
+                self.run_timed(calls, run.lengths, node_ns)?;
+                &[]
+            }
+            None => calls,
+        };
+        let calls = match cancel.filter(|_| self.device.is_software) {
             Some(cancel) => self.run_in_pieces(calls, run.lengths, cancel)?,
             None => calls,
         };
@@ -364,7 +456,7 @@ impl Program for WgpuProgram {
             }
         }
         // The last moment: a submission cannot be taken back.
-        if run.cancel.is_some_and(CancelToken::is_cancelled) {
+        if cancel.is_some_and(CancelToken::is_cancelled) {
             return Err(RunError::Cancelled);
         }
         self.device.queue.submit([encoder.finish()]);

@@ -70,7 +70,10 @@ impl Compiler<'_> {
                     Word::size(row_stride),
                     Word::size(usize::from(b.cols > 1)),
                 ];
-                one(self.each_number("binary", x, y, &own))
+                let Some(quantized) = self.quantized(y) else {
+                    return one(self.each_number("binary", x, y, &own));
+                };
+                one(self.each_number("binary_quantized", x, y, &[&own[..], &quantized].concat()))
             }
             Op::MeanRows => {
                 let cols = self.place(y).cols;
@@ -126,11 +129,15 @@ impl Compiler<'_> {
         let place = self.place(x);
         let (entry, own, work, gain, bias) = match node.op {
             Op::RmsNorm { gain, eps, group } => {
-                let own = [Word::size(group), Word::float(eps)];
+                let mut own = vec![Word::size(group), Word::float(eps)];
+                if let Some(quantized) = self.quantized(y) {
+                    own.push(Word::flag(true));
+                    own.extend(quantized);
+                }
                 ("rms_norm", own, Work::Groups(place.rows, place.cols / group.max(1)), gain, None)
             }
             Op::LayerNorm { gain, bias, eps } => {
-                let own = [Word::flag(bias.is_some()), Word::float(eps)];
+                let own = vec![Word::flag(bias.is_some()), Word::float(eps)];
                 ("layer_norm", own, Work::Groups(place.rows, 1), gain, bias)
             }
             ref other => return Err(self.error(self.unsupported(other, "is no norm"))),

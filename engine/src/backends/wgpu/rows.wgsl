@@ -83,7 +83,7 @@ fn instance_norm(t: Thread) {
     }
 }
 
-// 7: columns of a group, 8: eps.
+// 7: columns of a group, 8: eps, 9: whether to quantise whole rows too, 10, 11: where to, integers and scales.
 @compute @workgroup_size(64)
 fn rms_norm(t: Thread) {
     let part = group_index(t);
@@ -103,6 +103,10 @@ fn rms_norm(t: Thread) {
     let inv = 1.0 / sqrt(group_sum(t.local, sum) / f32(width) + pf(8u));
     for (var j = t.local; j < width; j += 64u) {
         store(p(Y) + row * p(Y_STRIDE) + first + j, load(x + j) * inv * bitcast<f32>(w0[j]));
+    }
+    if p(9u) != 0u {
+        let blocks = width / 32u;
+        quantize_written(t.local, p(Y) + row * p(Y_STRIDE), row * blocks, blocks, p(10u), p(11u));
     }
 }
 
@@ -207,24 +211,65 @@ fn snake(t: Thread) {
 }
 
 // 7: which function, 8, 9, 10: first word, row stride and column stride of b.
+fn binary_of(at: u32) -> f32 {
+    let cols = p(X_COLS);
+    let a = load(p(X) + at / cols * p(X_STRIDE) + at % cols);
+    let b = load(p(8u) + at / cols * p(9u) + at % cols * p(10u));
+    switch p(7u) {
+        case 0u: { return a + b; }
+        case 1u: { return a - b; }
+        case 2u: { return a * b; }
+        case 3u: { return a / b; }
+        default: { return a * (b * sigmoid_(b)); }
+    }
+}
+
 @compute @workgroup_size(64)
 fn binary(t: Thread) {
     let at = thread_index(t);
-    let cols = p(X_COLS);
-    if at >= p(N) * cols {
-        return;
+    if at < p(N) * p(X_COLS) {
+        store(p(Y) + at, binary_of(at));
     }
-    let a = load(p(X) + at / cols * p(X_STRIDE) + at % cols);
-    let b = load(p(8u) + at / cols * p(9u) + at % cols * p(10u));
-    var y = 0.0;
-    switch p(7u) {
-        case 0u: { y = a + b; }
-        case 1u: { y = a - b; }
-        case 2u: { y = a * b; }
-        case 3u: { y = a / b; }
-        default: { y = a * (b * sigmoid_(b)); }
+}
+
+var<workgroup> integers: array<i32, 64>;
+
+// The same for whole blocks of 32, quantised too: 11, 12: where to, integers and scales.
+@compute @workgroup_size(64)
+fn binary_quantized(t: Thread) {
+    let at = thread_index(t);
+    let is_there = at < p(N) * p(X_COLS);
+    var v = 0.0;
+    if is_there {
+        v = binary_of(at);
+        store(p(Y) + at, v);
     }
-    store(p(Y) + at, y);
+    let a = abs(v);
+    shared_sum[t.local] = select(0.0, a, a > 0.0);
+    workgroupBarrier();
+    for (var step = 16u; step > 0u; step /= 2u) {
+        if t.local % 32u < step {
+            let m = shared_sum[t.local];
+            let other = shared_sum[t.local + step];
+            shared_sum[t.local] = select(m, other, other > m);
+        }
+        workgroupBarrier();
+    }
+    let top = shared_sum[t.local / 32u * 32u];
+    integers[t.local] = i32(round(v * select(0.0, divide(127.0, top), top > 0.0)));
+    workgroupBarrier();
+    if is_there && t.local % 4u == 0u {
+        let q = vec4<i32>(
+            integers[t.local],
+            integers[t.local + 1u],
+            integers[t.local + 2u],
+            integers[t.local + 3u],
+        );
+        arena[p(11u) + at / 4u] = pack4xI8(q);
+    }
+    if is_there && t.local % 32u == 0u {
+        store(p(12u) + at / 32u, divide(top, 127.0));
+    }
 }
 
 // 7: rows of the table, 8: rows of a slot, 9: whether to count from the position.

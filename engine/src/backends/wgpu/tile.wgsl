@@ -54,7 +54,7 @@ fn tile_product(local: u32, origin: vec2<u32>, depth: u32) -> array<vec4<f32>, 4
     return sum;
 }
 
-// Adds the bias of w1 where there is one (has_bias), and stores what lies in y.
+// Adds the bias of w1 where there is one (has_bias), and what 13 to 15 name, and stores what lies in y.
 fn tile_store(local: u32, origin: vec2<u32>, sum: array<vec4<f32>, 4>, bounds: vec2<u32>, first: u32, has_bias: bool) {
     var all = sum;
     for (var r = 0u; r < 4u; r++) {
@@ -65,6 +65,9 @@ fn tile_store(local: u32, origin: vec2<u32>, sum: array<vec4<f32>, 4>, bounds: v
                 var v = all[r][c];
                 if has_bias {
                     v += bitcast<f32>(w1[first + out]);
+                }
+                if p(13u) != 0u {
+                    v += load(p(14u) + row * p(15u) + first + out);
                 }
                 store(p(Y) + row * p(Y_STRIDE) + first + out, v);
             }

@@ -249,8 +249,13 @@ mod tests {
     fn kernels_are_valid() {
         let families = ["rows", "products", "attention", "sample"].map(|f| (f.to_owned(), family_source(f)));
         let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty)));
-        let failures: Vec<String> =
-            families.iter().chain(&types).filter_map(|(name, source)| validate(name, source).err()).collect();
+        let measure = ("measure".to_owned(), include_str!("measure.wgsl").to_owned());
+        let failures: Vec<String> = families
+            .iter()
+            .chain(&types)
+            .chain([&measure])
+            .filter_map(|(name, source)| validate(name, source).err())
+            .collect();
         assert!(failures.is_empty(), "{}", failures.join("\n"));
     }
 }

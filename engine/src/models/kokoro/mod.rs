@@ -28,7 +28,8 @@ use std::sync::Arc;
 
 use super::ModelError;
 use crate::backends::{
-    Backend, CancelToken, Input, MemoryTensors, Priority, Program, Run, RunError, Session,
+    Backend, CancelToken, Input, MemoryTensors, NodeTime, Priority, Program, Run, RunError, Session,
+    node_times,
 };
 use crate::formats::TensorSource;
 use crate::formats::onnx::Onnx;
@@ -78,8 +79,8 @@ pub struct Trace {
     pub energy: Vec<f32>,
     /// `[120 T + 1, 22]`.
     pub source: Vec<f32>,
-    /// Nanoseconds of each op of each program, when asked for.
-    pub op_ns: Vec<(&'static str, u64)>,
+    /// What each node of each program took, when asked for.
+    pub times: Vec<NodeTime>,
 }
 
 /// The model.
@@ -211,7 +212,7 @@ impl Kokoro {
         let first = vec![0; padded.len()];
         let inputs = [Input::I32(&padded), Input::F32(&style[HALF_STYLE..]), Input::I32(&first)];
         let trace = &mut self.trace;
-        trace.op_ns.clear();
+        trace.times.clear();
         let mut outputs = [(0, &mut self.duration), (1, &mut trace.prosody), (2, &mut trace.sound)];
         let lengths = [padded.len()];
         let mut times = self.profile.then(Vec::new);
@@ -224,7 +225,7 @@ impl Kokoro {
             node_ns: times.as_mut(),
         };
         self.text.run(&mut self.session, run)?;
-        note(&mut trace.op_ns, self.text.as_ref(), times);
+        note(&mut trace.times, self.text.as_ref(), &lengths, times);
         let speed = if options.speed.is_nan() { 1.0 } else { options.speed };
         let speed = speed.clamp(*SPEEDS.start(), *SPEEDS.end());
         trace.durations = self.duration.chunks_exact(MAX_DURATION).map(|row| row.iter().sum()).collect();
@@ -246,8 +247,9 @@ impl Kokoro {
         let inputs = [Input::F32(&trace.prosody), Input::I32(&token), Input::F32(&style[HALF_STYLE..])];
         let mut outputs = [(0, &mut trace.pitch), (1, &mut trace.energy)];
         let mut times = self.profile.then(Vec::new);
+        let lengths = [trace.frames.len(), token.len()];
         let run = Run {
-            lengths: &[trace.frames.len(), token.len()],
+            lengths: &lengths,
             inputs: &inputs,
             outputs: &mut outputs,
             priority: options.priority,
@@ -255,7 +257,7 @@ impl Kokoro {
             node_ns: times.as_mut(),
         };
         self.prosody.run(&mut self.session, run)?;
-        note(&mut trace.op_ns, self.prosody.as_ref(), times);
+        note(&mut trace.times, self.prosody.as_ref(), &lengths, times);
         Ok(())
     }
 
@@ -271,8 +273,9 @@ impl Kokoro {
             Input::F32(&style[..HALF_STYLE]),
         ];
         let mut times = self.profile.then(Vec::new);
+        let lengths = [trace.frames.len(), token.len()];
         let run = Run {
-            lengths: &[trace.frames.len(), token.len()],
+            lengths: &lengths,
             inputs: &inputs,
             outputs: &mut [(0, &mut self.samples)],
             priority: options.priority,
@@ -280,7 +283,7 @@ impl Kokoro {
             node_ns: times.as_mut(),
         };
         self.audio.run(&mut self.session, run)?;
-        note(&mut trace.op_ns, self.audio.as_ref(), times);
+        note(&mut trace.times, self.audio.as_ref(), &lengths, times);
         require_finite(&self.samples)?;
         trim(&mut self.samples);
         Ok(&self.samples)
@@ -312,7 +315,7 @@ impl Kokoro {
         self.sound(style, options)
     }
 
-    /// Whether [`Trace::op_ns`] is filled.
+    /// Whether [`Trace::times`] is filled.
     pub fn set_profiling(&mut self, profile: bool) {
         self.profile = profile;
     }
@@ -323,10 +326,9 @@ fn require_finite(numbers: &[f32]) -> Result<(), ModelError> {
     if is_finite { Ok(()) } else { Err(ModelError::NotFinite { model: "the speech model" }) }
 }
 
-/// Adds a run's times to a list by op.
-fn note(list: &mut Vec<(&'static str, u64)>, program: &dyn Program, times: Option<Vec<u64>>) {
-    let Some(times) = times else { return };
-    list.extend(program.graph().nodes.iter().zip(times).map(|(node, ns)| (node.op.name(), ns)));
+/// Adds a run's times to a list.
+fn note(list: &mut Vec<NodeTime>, program: &dyn Program, lengths: &[usize], times: Option<Vec<u64>>) {
+    list.extend(times.iter().flat_map(|times| node_times(program, lengths, times)));
 }
 
 /// `{"vocab": {symbol: number}}`, at the top or within `model`.

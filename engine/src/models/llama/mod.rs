@@ -14,7 +14,7 @@ pub use graph::{Part, graph};
 use std::sync::Arc;
 
 use super::ModelError;
-use crate::backends::{Backend, CancelToken, Input, Priority, Program, Run, Session};
+use crate::backends::{Backend, CancelToken, Input, NodeTime, Priority, Program, Run, Session, node_times};
 use crate::formats::TensorSource;
 use crate::formats::gguf::Gguf;
 use crate::text::chat::ChatTemplate;
@@ -302,16 +302,16 @@ impl Llama {
         self.step_bytes
     }
 
-    /// Op and nanoseconds of each node of one step.
+    /// What each node of one step takes.
     ///
     /// # Errors
     /// As [`Self::next`].
-    pub fn profile(&mut self) -> Result<Vec<(&'static str, u64)>, ModelError> {
+    pub fn profile(&mut self) -> Result<Vec<NodeTime>, ModelError> {
         let mut times = Vec::new();
         let run = Run { node_ns: Some(&mut times), ..Run::default() };
         self.step.run(&mut self.session, run)?;
         self.cached.clear();
         self.session.truncate(0, 0);
-        Ok(self.step.graph().nodes.iter().map(|n| n.op.name()).zip(times).collect())
+        Ok(node_times(self.step.as_ref(), &[], &times))
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use self::hub::HubWeights;
 use super::ModelError;
-use crate::backends::{Backend, CancelToken, Input, Priority, Program, Run, Session};
+use crate::backends::{Backend, CancelToken, Input, NodeTime, Priority, Program, Run, Session, node_times};
 use crate::formats::TensorSource;
 use crate::formats::ctranslate2::Ct2;
 use crate::signal::LogMel;
@@ -309,11 +309,11 @@ impl Whisper {
         Ok(out)
     }
 
-    /// Op and nanoseconds of each node: the encoder over a clip in its short context, then one decoder step.
+    /// What each node takes: the encoder over a clip in its short context, then one decoder step.
     ///
     /// # Errors
     /// As [`Self::encode`] and [`Self::decode`].
-    pub fn profile(&mut self, clip: &[f32]) -> Result<Vec<(&'static str, u64)>, ModelError> {
+    pub fn profile(&mut self, clip: &[f32]) -> Result<Vec<NodeTime>, ModelError> {
         let mel = self.log_mel(clip, short_context(clip.len()));
         self.encode(&mel, None, None)?;
         let mut times = Vec::new();
@@ -321,15 +321,14 @@ impl Whisper {
         let inputs = [Input::F32(&mel)];
         let run = Run { lengths: &lengths, inputs: &inputs, node_ns: Some(&mut times), ..Run::default() };
         self.encoder.run(&mut self.session, run)?;
-        let names = |p: &dyn Program| p.graph().nodes.iter().map(|n| n.op.name()).collect::<Vec<_>>();
-        let mut all: Vec<_> = names(self.encoder.as_ref()).into_iter().zip(times).collect();
+        let mut all = node_times(self.encoder.as_ref(), &lengths, &times);
         self.decode(&DecodeOptions { max_tokens: 1, ..DecodeOptions::default() }, None)?;
         let mut times = Vec::new();
         let lengths = [self.encoded_rows];
         let inputs = [Input::F32(&self.biases[2])];
         let run = Run { lengths: &lengths, inputs: &inputs, node_ns: Some(&mut times), ..Run::default() };
         self.step.run(&mut self.session, run)?;
-        all.extend(names(self.step.as_ref()).into_iter().zip(times));
+        all.extend(node_times(self.step.as_ref(), &lengths, &times));
         Ok(all)
     }
 }

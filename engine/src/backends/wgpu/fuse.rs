@@ -1,0 +1,140 @@
+//! What is done together: products of the same rows quantise them once, what makes the rows does it where it can, and a
+//! sum behind a product is its last step.
+
+use crate::graph::{BinaryOp, Graph, Op, Precision, Value};
+
+/// For each node of a graph, what it has in common with others.
+pub(super) struct Fused {
+    /// Whose scratch memory it uses: of an earlier product that quantises the same rows, or its own.
+    pub(super) owner: Vec<usize>,
+    /// The product whose rows a node quantises when it makes them.
+    pub(super) quantizes: Vec<Option<usize>>,
+    /// The node that has quantised a product's rows.
+    pub(super) quantizer: Vec<Option<usize>>,
+    /// The sum that a product does as its last step.
+    pub(super) sum: Vec<Option<Sum>>,
+    /// The product that does this sum.
+    pub(super) product: Vec<Option<usize>>,
+}
+
+/// A sum of a product and something that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// What is added.
+    pub(super) other: Value,
+    pub(super) output: Value,
+}
+
+/// Finds what can be done together.
+pub(super) fn fuse(graph: &Graph) -> Fused {
+    let count = graph.nodes.len();
+    let mut fused = Fused {
+        owner: (0..count).collect(),
+        quantizes: vec![None; count],
+        quantizer: vec![None; count],
+        sum: vec![None; count],
+        product: vec![None; count],
+    };
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let Op::Linear { precision, .. } = node.op else { continue };
+        if precision == Precision::Int8 {
+            let same = |n: &crate::graph::Node| {
+                matches!(n.op, Op::Linear { precision: Precision::Int8, .. }) && n.inputs == node.inputs
+            };
+            fused.owner[i] = graph.nodes[..i].iter().position(same).unwrap_or(i);
+            if fused.owner[i] == i
+                && let Some(maker) = maker(graph, node.inputs[0])
+            {
+                fused.quantizes[maker] = Some(i);
+                fused.quantizer[i] = Some(maker);
+            }
+        }
+        if let Some((at, sum)) = sum_behind(graph, i)
+            && fused.product[at].is_none()
+        {
+            fused.sum[i] = Some(sum);
+            fused.product[at] = Some(i);
+        }
+    }
+    fused
+}
+
+/// The node that makes `rows`, if it can quantise them.
+fn maker(graph: &Graph, rows: Value) -> Option<usize> {
+    let at = graph.nodes.iter().position(|node| node.output == Some(rows))?;
+    let can = match graph.nodes[at].op {
+        Op::RmsNorm { group, .. } => group == graph.shape(rows).cols,
+        Op::Attention { head_dim, .. } => head_dim.is_multiple_of(32),
+        // A sum may be its product's.
+        Op::Binary(op) => op != BinaryOp::Add,
+        _ => false,
+    };
+    can.then_some(at)
+}
+
+/// The node that adds the output of `product` to something, if nothing else needs this output.
+fn sum_behind(graph: &Graph, product: usize) -> Option<(usize, Sum)> {
+    let v = graph.nodes[product].output?;
+    if graph.outputs.iter().any(|(_, output)| *output == v) {
+        return None;
+    }
+    let mut users = graph.nodes.iter().enumerate().filter(|(_, node)| node.inputs.contains(&v));
+    let (at, node) = users.next().filter(|_| users.next().is_none())?;
+    let (Op::Binary(BinaryOp::Add), &[a, b], Some(output)) = (&node.op, &node.inputs[..], node.output) else {
+        return None;
+    };
+    let other = if a == v { b } else { a };
+    // Nothing is repeated along rows or columns, and the other one is there before the product.
+    let is_plain = other != v && [other, output].iter().all(|&x| graph.shape(x) == graph.shape(v));
+    let made = graph.nodes.iter().position(|node| node.output == Some(graph.base_of(other).0));
+    let is_before = made.is_none_or(|made| made < product);
+    (is_plain && is_before).then_some((at, Sum { other, output }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::GraphBuilder;
+
+    #[test]
+    fn sums_behind_products_are_theirs_and_rows_are_quantised_once() {
+        let mut g = GraphBuilder::new("block");
+        let n = g.symbol("n", 8);
+        let x = g.input_f32("x", n, 64);
+        let a = g.linear(x, "a", None, 64, Precision::Int8);
+        let b = g.linear(x, "b", None, 64, Precision::Int8);
+        // Both operands are products: the later one has the sum.
+        let both = g.add(a, b);
+        let c = g.linear(both, "c", None, 64, Precision::F32);
+        let twice = g.add(c, x);
+        // It is needed twice.
+        let d = g.linear(twice, "d", None, 64, Precision::F32);
+        let e = g.add(d, d);
+        g.output("e", e);
+        let graph = g.finish().unwrap();
+        let fused = fuse(&graph);
+        assert!(fused.quantizer.iter().chain(&fused.quantizes).all(Option::is_none));
+        assert_eq!(fused.owner, [0, 0, 2, 3, 4, 5, 6]);
+        assert_eq!(fused.product, [None, None, Some(1), None, Some(3), None, None]);
+        assert_eq!(fused.sum[1], Some(Sum { other: a, output: both }));
+        assert_eq!(fused.sum[3], Some(Sum { other: x, output: twice }));
+        assert_eq!(fused.sum[5], None);
+    }
+
+    #[test]
+    fn what_makes_rows_quantises_them_for_the_first_product() {
+        let mut g = GraphBuilder::new("block");
+        let n = g.symbol("n", 8);
+        let x = g.input_f32("x", n, 64);
+        let normed = g.rms_norm(x, "gain", 1e-5, 64);
+        let a = g.linear(normed, "a", None, 64, Precision::Int8);
+        let b = g.linear(normed, "b", None, 64, Precision::Int8);
+        let both = g.binary(a, b, BinaryOp::MulSilu);
+        let c = g.linear(both, "c", None, 64, Precision::Int8);
+        g.output("c", c);
+        let fused = fuse(&g.finish().unwrap());
+        assert_eq!(fused.quantizes, [Some(1), None, None, Some(4), None]);
+        assert_eq!(fused.quantizer, [None, Some(0), None, None, Some(3)]);
+        assert_eq!(fused.owner, [0, 1, 1, 3, 4]);
+    }
+}
