@@ -1,4 +1,4 @@
-//! `repartee bench`: how fast each model and each op is here, beside a plain read of memory and a plain multiply.
+//! `repartee bench`: how fast each model, each op and each kernel is here, beside a plain read of memory and a plain multiply.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use repartee_engine::backends::cpu::Cpu;
-use repartee_engine::backends::{Backend, CancelToken};
+use repartee_engine::backends::{Backend, CancelToken, Floors, NodeTime};
 use repartee_engine::models::kokoro::{Kokoro, SpeakOptions, Voice};
 use repartee_engine::models::llama::{Llama, Sampling};
 use repartee_engine::models::silero::CHUNK_SAMPLES;
@@ -17,7 +16,7 @@ use super::setup::{self, BackendName};
 use crate::printing::out;
 use crate::usage::{WrongUsage, within};
 
-/// Times the models, and with `--ops` every op of them.
+/// Times the models, and with `--ops` and `--kernels` all that they consist of.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// Models to time; all that are in the cache when none is named.
@@ -28,9 +27,12 @@ pub(crate) struct BenchArgs {
     /// How often each is timed; the median is shown.
     #[arg(long, default_value_t = 7, value_parser = within(1..=1_000_usize))]
     repeats: usize,
-    /// Also show where the time goes, op by op.
+    /// Also show where the time goes, op by op, and what of the device's best that is.
     #[arg(long)]
     ops: bool,
+    /// Also show it kernel by kernel.
+    #[arg(long)]
+    kernels: bool,
     /// A recording for the recognisers; a synthetic one of six seconds when not given.
     #[arg(long, value_name = "WAV")]
     clip: Option<PathBuf>,
@@ -68,15 +70,16 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     let speech = names.iter().any(|name| name == "kokoro-82m").then_some(setup::VOICES);
     setup::require(&names.iter().map(String::as_str).chain(speech).collect::<Vec<_>>())?;
     let backend = setup::backend(args.backend)?;
-    let cpu = Cpu::new(Default::default());
-    let (read, multiply) = cpu.measure();
-    out!("{}: plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)", cpu.name());
+    let Some(floors) = backend.floors() else {
+        anyhow::bail!("{}: its memory and arithmetic can't be measured", backend.name());
+    };
+    out!("{}: {}", backend.name(), at_best(&floors));
     for name in &names {
         let lines = match name.as_str() {
             "silero-vad-v6" => silero(&args, &samples)?,
-            "whisper-base" | "whisper-tiny.en" => whisper(name, &args, &samples, backend.as_ref())?,
-            "qwen2.5-coder-0.5b" | "smollm2-135m" => llama(name, &args, backend.as_ref(), read)?,
-            "kokoro-82m" => kokoro(&args, backend.as_ref())?,
+            "whisper-base" | "whisper-tiny.en" => whisper(name, &args, &samples, backend.as_ref(), &floors)?,
+            "qwen2.5-coder-0.5b" | "smollm2-135m" => llama(name, &args, backend.as_ref(), &floors)?,
+            "kokoro-82m" => kokoro(&args, backend.as_ref(), &floors)?,
             other => anyhow::bail!("{other} cannot be timed; known: {}", MODELS.join(", ")),
         };
         lines.iter().for_each(|line| out!("{line}"));
@@ -110,7 +113,27 @@ fn silero(args: &BenchArgs, samples: &[f32]) -> Result<Vec<String>> {
     Ok(vec![format!("silero-vad-v6: {each:.1} us for a chunk of 512 samples, one thread")])
 }
 
-fn whisper(name: &str, args: &BenchArgs, samples: &[f32], backend: &dyn Backend) -> Result<Vec<String>> {
+/// What a device can do at best, in words.
+fn at_best(floors: &Floors) -> String {
+    let read = floors.read_per_sec / 1e9;
+    let multiply = floors.operations_per_sec / 1e9;
+    let mut words = format!("plain read {read:.1} GB/s, plain multiply {multiply:.0} GFLOP/s (f32)");
+    if let Some(copy) = floors.copy_per_sec {
+        words += &format!(", plain copy {:.1} GB/s", copy / 1e9);
+    }
+    if let Some(dispatch) = floors.dispatch_secs {
+        words += &format!(", a dispatch of nothing {:.2} us", dispatch * 1e6);
+    }
+    words
+}
+
+fn whisper(
+    name: &str,
+    args: &BenchArgs,
+    samples: &[f32],
+    backend: &dyn Backend,
+    floors: &Floors,
+) -> Result<Vec<String>> {
     let mut whisper: Whisper = setup::whisper(name, backend)?;
     let mut lines = Vec::new();
     let secs = samples.len() as f64 / 16_000.0;
@@ -120,7 +143,11 @@ fn whisper(name: &str, args: &BenchArgs, samples: &[f32], backend: &dyn Backend)
             Ok(())
         })?;
         let mel = whisper.log_mel(samples, context);
-        let encoder = median(args.repeats, || Ok(whisper.encode(&mel, None, None)?))?;
+        let encoder = median(args.repeats, || {
+            whisper.encode(&mel, None, None)?;
+            backend.finish();
+            Ok(())
+        })?;
         let mut tokens = 0;
         let decoder = median(args.repeats, || {
             tokens = whisper.decode(&DecodeOptions { max_tokens: 64, ..Default::default() }, None)?.ids.len();
@@ -134,13 +161,13 @@ fn whisper(name: &str, args: &BenchArgs, samples: &[f32], backend: &dyn Backend)
             ms(mel_time + encoder + decoder)
         ));
     }
-    if args.ops {
-        lines.extend(ops(&whisper.profile(samples)?));
+    if args.ops || args.kernels {
+        lines.extend(tables(args, &whisper.profile(samples)?, floors));
     }
     Ok(lines)
 }
 
-fn llama(name: &str, args: &BenchArgs, backend: &dyn Backend, read: f64) -> Result<Vec<String>> {
+fn llama(name: &str, args: &BenchArgs, backend: &dyn Backend, floors: &Floors) -> Result<Vec<String>> {
     let mut llama: Llama = setup::llama(name, backend, 2048)?;
     let text = "The quick brown fox jumps over the lazy dog near the quiet river bank. ".repeat(40);
     let tokens = llama.tokenizer().encode(&text, repartee_engine::text::tokenizer::Special::AsText);
@@ -181,11 +208,11 @@ fn llama(name: &str, args: &BenchArgs, backend: &dyn Backend, read: f64) -> Resu
         1.0 / each,
         bytes / 1e6,
         bytes / each / 1e9,
-        bytes / each / 1e9 / read * 100.0
+        bytes / each / floors.read_per_sec * 100.0
     ));
-    if args.ops {
+    if args.ops || args.kernels {
         lines.push("  one step:".into());
-        lines.extend(ops(&llama.profile()?));
+        lines.extend(tables(args, &llama.profile()?, floors));
     }
     Ok(lines)
 }
@@ -196,7 +223,7 @@ const SENTENCES: [(&str, &str); 2] = [
     ("medium", "ðə wˈɛðəɹ lˈʊks klˈɪɹ tədˈA, wɪð ɐ hˈI ʌv əɹˈWnd twˈɛnti dəɡɹˈiz."),
 ];
 
-fn kokoro(args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
+fn kokoro(args: &BenchArgs, backend: &dyn Backend, floors: &Floors) -> Result<Vec<String>> {
     let mut kokoro = setup::kokoro(backend)?;
     let voice = setup::voice("af_heart")?;
     let options = SpeakOptions::default();
@@ -218,11 +245,11 @@ fn kokoro(args: &BenchArgs, backend: &dyn Backend) -> Result<Vec<String>> {
         ));
     }
     lines.push(cancelling(&mut kokoro, &voice)?);
-    if args.ops {
+    if args.ops || args.kernels {
         kokoro.set_profiling(true);
         let tokens = kokoro.tokens(SENTENCES[0].1);
         kokoro.speak(&tokens, voice.style(tokens.len()), &options)?;
-        lines.extend(ops(&kokoro.trace().op_ns));
+        lines.extend(tables(args, &kokoro.trace().times, floors));
     }
     Ok(lines)
 }
@@ -270,22 +297,54 @@ fn cancelling(kokoro: &mut Kokoro, voice: &Voice) -> Result<String> {
     ))
 }
 
-/// Time by op: sum, share, count.
-fn ops(times: &[(&'static str, u64)]) -> Vec<String> {
-    let mut by_op: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
-    for &(op, ns) in times {
-        let entry = by_op.entry(op).or_default();
-        entry.0 += ns;
-        entry.1 += 1;
+/// The tables that were asked for.
+fn tables(args: &BenchArgs, times: &[NodeTime], floors: &Floors) -> Vec<String> {
+    if times.is_empty() {
+        return vec!["  the device can't say what each op takes".into()];
     }
-    let total: u64 = by_op.values().map(|v| v.0).sum();
-    let mut rows: Vec<_> = by_op.into_iter().collect();
-    rows.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
-    let row = |(op, (ns, count)): (&str, (u64, usize))| {
+    let mut lines = Vec::new();
+    if args.ops {
+        lines.extend(table(times, floors, |time| time.op.into()));
+    }
+    if args.kernels {
+        lines.extend(table(times, floors, |time| format!("{}: {}", time.op, time.kernel)));
+    }
+    lines
+}
+
+/// Sums by `name`, the largest first: time, its share, nodes, and what of the floors that is.
+fn table(times: &[NodeTime], floors: &Floors, name: impl Fn(&NodeTime) -> String) -> Vec<String> {
+    #[derive(Default)]
+    struct Sum {
+        ns: u64,
+        bytes: u64,
+        operations: u64,
+        count: usize,
+    }
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    // Others do the work of nodes that take no time.
+    for time in times.iter().filter(|time| time.ns > 0) {
+        let sum = sums.entry(name(time)).or_default();
+        sum.ns += time.ns;
+        sum.bytes += time.bytes;
+        sum.operations += time.operations;
+        sum.count += 1;
+    }
+    let total: u64 = sums.values().map(|sum| sum.ns).sum();
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
+    let row = |(name, sum): (String, Sum)| {
+        let secs = sum.ns as f64 / 1e9;
+        let (bytes, operations) = (sum.bytes as f64 / secs, sum.operations as f64 / secs);
         format!(
-            "  {op:16} {:9.3} ms {:5.1} %  {count} nodes",
-            ns as f64 / 1e6,
-            ns as f64 * 100.0 / total.max(1) as f64
+            "  {name:40} {:9.3} ms {:5.1} % {:5} nodes {:8.1} GB/s ({:3.0} %) {:9.1} GFLOP/s ({:3.0} %)",
+            secs * 1e3,
+            sum.ns as f64 * 100.0 / total.max(1) as f64,
+            sum.count,
+            bytes / 1e9,
+            bytes / floors.read_per_sec * 100.0,
+            operations / 1e9,
+            operations / floors.operations_per_sec * 100.0
         )
     };
     rows.into_iter().map(row).collect()
