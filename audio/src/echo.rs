@@ -37,7 +37,7 @@ use crate::AudioError;
 use crate::output::OutputTap;
 use crate::resample::StreamResampler;
 use absence::Absence;
-use leak::Leak;
+use leak::{Found, Leak};
 
 /// The rate at which it works, in Hz.
 pub const RATE_HZ: u32 = 16_000;
@@ -229,8 +229,8 @@ impl FarEnd {
     }
 }
 
-/// An echo that comes through within so many frames of another, half a second, finds the canceller new.
-const LEAK_FRAMES: usize = 50;
+/// A canceller needs half a second of sound before it can be at fault for what comes through.
+const ADAPTED_FRAMES: usize = 50;
 
 /// The canceller in the path of a microphone: pairs its sound with the loudspeaker's, whatever pieces they come in.
 #[derive(Default)]
@@ -239,7 +239,8 @@ pub struct EchoPath {
     mode: EchoMode,
     absence: Absence,
     leak: Leak,
-    since_leak: usize,
+    /// Frames in which the canceller had something to adapt to, since it was new.
+    age_frames: usize,
     far: Option<FarEnd>,
     /// Of the microphone, what does not fill a frame yet.
     pending: Vec<f32>,
@@ -274,6 +275,7 @@ impl EchoPath {
 
     fn forget(&mut self) {
         self.canceller.restart();
+        self.age_frames = 0;
         self.absence = Absence::default();
         self.leak = Leak::default();
     }
@@ -304,18 +306,26 @@ impl EchoPath {
             if self.mode == EchoMode::Cancel {
                 let heard = near;
                 self.canceller.process(&far, &mut near);
-                if self.absence.is_no_echo(&far, &heard) {
+                let is_raw = self.absence.is_no_echo(&far, &heard);
+                if is_raw {
                     near = heard;
                 }
-                self.since_leak += 1;
-                if self.leak.is_echo(&far, &near) {
-                    near = [0.0; FRAME_SAMPLES];
-                    // A canceller that is new holds back more than one that is sure of the wrong place.
-                    if self.since_leak > LEAK_FRAMES {
-                        tracing::debug!("the echo has moved; the canceller starts anew");
-                        self.canceller.restart();
+                self.age_frames += usize::from(leak::is_sound(&far));
+                match self.leak.look(&far, &heard, &near) {
+                    Found::Nothing => {}
+                    Found::Echo => near = [0.0; FRAME_SAMPLES],
+                    Found::Moved => {
+                        near = [0.0; FRAME_SAMPLES];
+                        if is_raw {
+                            // The canceller had no say: the headphones are off.
+                            self.absence = Absence::default();
+                        } else if self.age_frames > ADAPTED_FRAMES {
+                            // One that is new holds back more than one that is sure of the wrong place.
+                            tracing::debug!("the echo has moved; the canceller starts anew");
+                            self.canceller.restart();
+                            self.age_frames = 0;
+                        }
                     }
-                    self.since_leak = 0;
                 }
             }
             out.extend_from_slice(&near);

@@ -55,7 +55,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Microphone {
     shared: Arc<Shared>,
     reader: Option<InputReader>,
-    echo: EchoPath,
+    pub(crate) echo: EchoPath,
     /// At 16 kHz, with the echo.
     raw: Vec<f32>,
     position: u64,
