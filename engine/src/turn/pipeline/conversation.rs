@@ -434,8 +434,9 @@ impl Core {
         self.snapshot.activity = state.activity();
         self.snapshot.microphone = self.microphone();
         let user = state.user_text();
-        let known = state.growing().and_then(|growing| growing.text);
-        let grows = known.as_deref().unwrap_or(self.partial.text());
+        // What was recognised while the words grew is part of the reply's question once they do no longer.
+        let growing = state.growing();
+        let grows = growing.as_ref().map_or("", |g| g.text.as_deref().unwrap_or(self.partial.text()));
         let words = match (user.is_empty(), grows) {
             (_, "") => user.trim().to_owned(),
             (true, grows) => grows.to_owned(),

@@ -59,6 +59,11 @@ fn what_is_shown_follows_the_conversation() {
     world.run_until("thinking", |world| world.snapshot().activity == Activity::Thinking);
     assert_eq!(&*world.snapshot().user, "tell me a very long story");
     world.run_until("speaking", |world| world.snapshot().activity == Activity::Speaking);
+    assert_eq!(
+        &*world.snapshot().user,
+        "tell me a very long story",
+        "and not what was recognised on the way too"
+    );
     let mut last = 0;
     for _ in 0..600 {
         world.tick();
