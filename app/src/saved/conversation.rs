@@ -1,4 +1,5 @@
-//! A conversation on disk: an exchange a line, so that a crash costs at most the line being written.
+//! A conversation on disk: an exchange a line, and one more for the question of a reply under way, so that a crash costs at
+//! most the line being written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -28,9 +29,9 @@ struct Line {
     heard: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
-    /// The reply was under way when this was written: the next line of the same turn takes its place.
+    /// It takes the place of the line before, which was written when the reply was first heard.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    open: bool,
+    replaces: bool,
 }
 
 /// The file of a conversation under way.
@@ -39,12 +40,14 @@ pub(crate) struct Conversation {
     folder: PathBuf,
     /// `None` until something was said.
     file: Option<(PathBuf, File)>,
+    /// The last line is of a reply under way.
+    is_open: bool,
 }
 
 impl Conversation {
     /// A new conversation; its file comes with its first exchange.
     pub(crate) fn new(home: &Home) -> Self {
-        Self { folder: home.conversations.clone(), file: None }
+        Self { folder: home.conversations.clone(), file: None, is_open: false }
     }
 
     /// The last conversation, to go on with, and what was said in it. A line that is cut off, or no exchange, is passed over.
@@ -84,14 +87,8 @@ impl Conversation {
         };
         let (file, text) = read().with_context(|| format!("cannot read {}", path.display()))?;
         let exchanges = exchanges(&text);
-        let mut conversation = Self { folder: home.conversations.clone(), file: Some((path, file)) };
-        if let Some(Line { at, user, open: true, .. }) = lines(&text).last()
-            && let Ok(at) = at.parse()
-        {
-            // The program ended in the middle of a reply; the next exchange is another one.
-            conversation.add(at, &unanswered(&user))?;
-        }
-        Ok((conversation, exchanges))
+        let (folder, file) = (home.conversations.clone(), Some((path, file)));
+        Ok((Self { folder, file, is_open: false }, exchanges))
     }
 
     /// All conversations but this one, the newest first.
@@ -108,7 +105,10 @@ impl Conversation {
     /// # Errors
     /// The folder or the file can't be written.
     pub(crate) fn begin(&mut self, at: Timestamp, user: &str) -> Result<()> {
-        self.write(Line { open: true, ..Line::new(at, &unanswered(user)) })
+        let unanswered = Exchange { user: user.into(), heard: "".into(), interrupted: true };
+        self.write(at, &unanswered)?;
+        self.is_open = true;
+        Ok(())
     }
 
     /// Writes an exchange, all the way to the disk. What can't be written whole leaves the file as it was.
@@ -116,17 +116,22 @@ impl Conversation {
     /// # Errors
     /// The folder or the file can't be written.
     pub(crate) fn add(&mut self, at: Timestamp, exchange: &Exchange) -> Result<()> {
-        self.write(Line::new(at, exchange))
+        self.write(at, exchange)?;
+        self.is_open = false;
+        Ok(())
     }
 
-    fn write(&mut self, line: Line) -> Result<()> {
+    fn write(&mut self, at: Timestamp, exchange: &Exchange) -> Result<()> {
         if self.file.is_none() {
             fs::create_dir_all(&self.folder)
                 .with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
-            let (path, file) = create(&self.folder, line.at.parse().unwrap_or_else(|_| Timestamp::now()))?;
+            let (path, file) = create(&self.folder, at)?;
             self.file = Some((path, file));
         }
         let Some((path, file)) = &mut self.file else { return Ok(()) };
+        let (user, heard) = (exchange.user.to_string(), exchange.heard.to_string());
+        let (interrupted, replaces) = (exchange.interrupted, self.is_open);
+        let line = Line { at: at.to_string(), user, heard, interrupted, replaces };
         let mut line = serde_json::to_string(&line)?;
         line.push('\n');
         let mut write = || {
@@ -141,31 +146,20 @@ impl Conversation {
     }
 }
 
-impl Line {
-    fn new(at: Timestamp, exchange: &Exchange) -> Self {
-        let (user, heard) = (exchange.user.to_string(), exchange.heard.to_string());
-        Self { at: at.to_string(), user, heard, interrupted: exchange.interrupted, open: false }
+/// The lines that count; one that is cut off, or no exchange, is passed over.
+fn lines(text: &str) -> Vec<Line> {
+    let mut kept: Vec<Line> = Vec::new();
+    for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
+        kept.pop_if(|_| line.replaces);
+        kept.push(line);
     }
-}
-
-/// What the user said and nobody answered.
-fn unanswered(user: &str) -> Exchange {
-    Exchange { user: user.into(), heard: "".into(), interrupted: true }
-}
-
-/// The lines that can be read; one that is cut off, or no exchange, is passed over.
-fn lines(text: &str) -> impl Iterator<Item = Line> + '_ {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok())
+    kept
 }
 
 /// What the lines say.
 fn exchanges(text: &str) -> Vec<Exchange> {
-    let mut kept: Vec<Line> = Vec::new();
-    for line in lines(text) {
-        kept.pop_if(|before| before.open);
-        kept.push(line);
-    }
-    kept.into_iter()
+    lines(text)
+        .into_iter()
         .map(|Line { user, heard, interrupted, .. }| Exchange {
             user: user.into(),
             heard: heard.into(),
@@ -193,7 +187,7 @@ impl Earlier {
         let mut start = Vec::new();
         File::open(&path).ok()?.take(START_BYTES).read_to_end(&mut start).ok()?;
         let start = String::from_utf8_lossy(&start);
-        let line = lines(&start).next()?;
+        let line = lines(&start).into_iter().next()?;
         let at = line.at.parse::<Timestamp>().ok()?.to_zoned_datetime(TimeZone::system());
         let (day, time) = (at.strftime("%A, %B %-d, %Y").to_string(), at.strftime("%-I:%M %p").to_string());
         Some(Self { path, day, time, first: line.user })
@@ -301,11 +295,13 @@ mod tests {
         // What the user said may have grown.
         conversation.add(Timestamp::now(), &exchange("One, two", "3")).expect("a file");
         assert_eq!(read(), [exchange("One, two", "3")]);
+        assert_eq!(Conversation::new(&home).earlier()[0].first, "One, two");
         conversation.begin(Timestamp::now(), "Four").expect("a file");
         drop(conversation);
         let (mut conversation, past) = Conversation::last(&home).expect("a file");
         let mut all = vec![exchange("One, two", "3"), exchange("Four", "")];
         assert_eq!(past, all);
+        // What comes next is another exchange.
         conversation.begin(Timestamp::now(), "Five").expect("a file");
         conversation.add(Timestamp::now(), &exchange("Five", "6")).expect("a file");
         all.push(exchange("Five", "6"));

@@ -133,6 +133,7 @@ impl Talk {
                 if command == Command::Clear {
                     self.end_conversation(snapshot);
                     self.clerk.begin_anew();
+                    self.begun = "".into();
                 }
                 self.live.send(command);
             }
@@ -153,6 +154,7 @@ impl Talk {
             Request::GoOn(earlier) => {
                 self.end_conversation(snapshot);
                 self.clerk.go_on(earlier);
+                self.begun = "".into();
             }
             Request::DeleteEarlier(earlier) => self.clerk.delete(earlier),
             Request::Fetch => self.wants_models = true,
@@ -184,7 +186,7 @@ impl Talk {
             self.stored = entry.turn.0;
             self.begun = "".into();
         }
-        // From the first sound on, the turn's words stay as they are.
+        // Merging is over with the first sound: these are the turn's words.
         let Snapshot { conversation, .. } = snapshot;
         let is_spoken = conversation.activity == Activity::Speaking && !conversation.user.is_empty();
         if is_spoken && self.begun != conversation.user {
