@@ -220,23 +220,25 @@ impl Store {
         let mut freed_bytes = 0;
         for file in &model.files {
             let content = self.content(model, file);
-            self.cache.remove_file(&self.cache.view_path(&model.name, &file.name))?;
             let key = part_key(model, file, content);
             let part = self.cache.part_path(&key);
             let blob = content.map(|content| self.cache.blob_path(&content.sha256));
-            let is_there = |path: &PathBuf| self.cache.metadata(path).is_ok_and(|found| found.is_some());
+            let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+            let view = self.cache.view_path(&model.name, &file.name);
+            if !is_there(&part) && !blob.as_ref().is_some_and(is_there) {
+                self.cache.remove_file(&view)?;
+                continue;
+            }
             // Nobody pulls a file from under a fetch, which would fail in its last step.
-            let _lock = if is_there(&part) || blob.as_ref().is_some_and(is_there) {
-                let Some(lock) = self.cache.try_lock(&key)? else { continue };
-                Some(lock)
-            } else {
-                None
+            let Some(_lock) = self.cache.try_lock(&key)? else {
+                tracing::warn!(model = model.name, file = file.name, "left where it is: it is being fetched");
+                continue;
             };
+            self.cache.remove_file(&view)?;
             freed_bytes += self.cache.len_bytes(&part);
             self.cache.remove_file(&part)?;
             if let Some(content) = content.filter(|content| !self.is_claimed(&content.sha256)) {
-                let blob = self.cache.blob_path(&content.sha256);
-                freed_bytes += self.cache.len_bytes(&blob);
+                freed_bytes += self.cache.len_bytes(&self.cache.blob_path(&content.sha256));
                 self.cache.remove_blob(&content.sha256)?;
             }
         }

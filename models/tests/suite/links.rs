@@ -190,7 +190,7 @@ fn an_import_outlasts_removals_beside_it() {
             }
         });
         let results: Vec<_> =
-            (0..200).map(|_| test.store.import(&source, None, &CancelToken::new())).collect();
+            (0..50).map(|_| test.store.import(&source, None, &CancelToken::new())).collect();
         is_over.store(true, Ordering::Release);
         for result in results {
             assert_eq!(result.unwrap().imported.len(), 1);
