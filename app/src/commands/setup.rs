@@ -44,7 +44,7 @@ pub(crate) enum BackendName {
 /// The chosen backend.
 pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
     match name {
-        // The kernels for GPUs are plain so far: the processor is the faster one.
+        // The kernels for GPUs are young, and compared with the processor on few devices.
         BackendName::Auto | BackendName::Cpu => Ok(Box::new(Cpu::new(CpuOptions::default()))),
         #[cfg(feature = "wgpu")]
         BackendName::Wgpu => {
