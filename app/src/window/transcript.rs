@@ -63,7 +63,7 @@ pub(super) fn exchange(ui: &mut Ui, user: &str, (heard, unheard): (&str, &str), 
     bubble(ui, Who::Agent, heard, unheard);
     if is_interrupted {
         ui.weak(match heard.trim().is_empty() {
-            true => "You stopped it before it spoke.",
+            true => "Stopped before it spoke.",
             false => "You interrupted here.",
         });
     }

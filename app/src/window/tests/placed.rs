@@ -263,7 +263,7 @@ fn a_reply_that_was_stopped_keeps_its_words() {
     let mut harness = harness(shown, Theme::Dark);
     harness.run();
     harness.get_by_label("You interrupted here.");
-    harness.get_by_label("You stopped it before it spoke.");
+    harness.get_by_label("Stopped before it spoke.");
     assert_eq!(harness.get_all_by_label("It began long ago.").count(), 2);
 }
 
