@@ -1,6 +1,6 @@
 //! A writer of GGUF files.
 
-use super::{check, quantize};
+use super::{bytes, check, quantize};
 use crate::formats::TensorType;
 
 /// Writes a GGUF file in memory: metadata, then tensors in the order they were added.
@@ -13,6 +13,8 @@ pub struct GgufWriter {
     tensors: u64,
     descriptions: Vec<u8>,
     data: Vec<u8>,
+    /// Bytes of the data section that the caller writes.
+    announced: u64,
 }
 
 impl GgufWriter {
@@ -26,6 +28,7 @@ impl GgufWriter {
             tensors: 0,
             descriptions: Vec::new(),
             data: Vec::new(),
+            announced: 0,
         }
     }
 
@@ -106,6 +109,7 @@ impl GgufWriter {
 
     /// A tensor; `shape` is outermost first, `bytes` are its rows.
     pub fn tensor(&mut self, name: &str, ty: TensorType, shape: &[usize], bytes: &[u8]) -> &mut Self {
+        assert_eq!(self.announced, 0, "{name}: behind tensors that the caller writes");
         check(name, ty, shape, bytes);
         while !(self.data.len() as u64).is_multiple_of(self.alignment) {
             self.data.push(0);
@@ -119,6 +123,18 @@ impl GgufWriter {
     /// A tensor from f32 values, quantized simply.
     pub fn tensor_f32(&mut self, name: &str, ty: TensorType, shape: &[usize], values: &[f32]) -> &mut Self {
         self.tensor(name, ty, shape, &quantize(ty, values))
+    }
+
+    /// A tensor whose bytes the caller writes behind the file's, for files that memory should not hold: one after the
+    /// other in the order of these calls, each from a multiple of the alignment on. Gives where they begin, counted from
+    /// the end of [`Self::finish`]'s bytes. Not beside [`Self::tensor`].
+    pub fn announce(&mut self, name: &str, ty: TensorType, shape: &[usize]) -> u64 {
+        assert!(self.data.is_empty(), "{name}: behind tensors in memory");
+        let offset = self.announced.next_multiple_of(self.alignment);
+        self.announced = offset + bytes(name, ty, shape) as u64;
+        let dims: Vec<u64> = shape.iter().rev().map(|&dim| dim as u64).collect();
+        self.raw_tensor(name, &dims, code(ty), offset);
+        offset
     }
 
     /// A tensor's description alone, as it stands in the file: innermost dimension first, type code, and
@@ -141,7 +157,7 @@ impl GgufWriter {
         file.extend(self.entries.to_le_bytes());
         file.extend(&self.metadata);
         file.extend(&self.descriptions);
-        if !self.data.is_empty() {
+        if !self.data.is_empty() || self.announced > 0 {
             file.resize(file.len().next_multiple_of(self.alignment as usize), 0);
         }
         file.extend(&self.data);
@@ -171,5 +187,27 @@ fn code(ty: TensorType) -> u32 {
         TensorType::I64 => 27,
         TensorType::BF16 => 30,
         TensorType::U8 => panic!("GGUF has no U8 tensors"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announced_tensors_make_the_same_file() {
+        let (a, b) = (quantize(TensorType::F16, &[1.0, 2.0, 3.0]), quantize(TensorType::Q8_0, &[0.5; 64]));
+        let mut whole = GgufWriter::new(3);
+        whole.u32("n", 1).tensor("a", TensorType::F16, &[3], &a).tensor("b", TensorType::Q8_0, &[2, 32], &b);
+        let mut head = GgufWriter::new(3);
+        head.u32("n", 1);
+        assert_eq!(head.announce("a", TensorType::F16, &[3]), 0);
+        let at = head.announce("b", TensorType::Q8_0, &[2, 32]) as usize;
+        let mut file = head.finish();
+        let start = file.len();
+        file.extend(a);
+        file.resize(start + at, 0);
+        file.extend(b);
+        assert_eq!(file, whole.finish());
     }
 }

@@ -30,10 +30,16 @@ pub use safetensors::SafeTensorsWriter;
 use crate::formats::{TensorSource, TensorType, blocks};
 
 /// Checks that `bytes` is what `ty` and `shape` (outermost first) call for.
-fn check(name: &str, ty: TensorType, shape: &[usize], bytes: &[u8]) {
+fn check(name: &str, ty: TensorType, shape: &[usize], data: &[u8]) {
+    assert_eq!(bytes(name, ty, shape), data.len(), "{name}: {ty} {shape:?}");
+}
+
+/// Bytes that `ty` and `shape` (outermost first) call for.
+fn bytes(name: &str, ty: TensorType, shape: &[usize]) -> usize {
     let (cols, rows) =
         shape.split_last().map_or((1, 1), |(cols, rows)| (*cols, rows.iter().product::<usize>()));
-    assert_eq!(ty.row_bytes(cols).map(|row| row * rows), Some(bytes.len()), "{name}: {ty} {shape:?}");
+    let row = ty.row_bytes(cols);
+    row.unwrap_or_else(|| panic!("{name}: {cols} columns are no whole blocks of {ty}")) * rows
 }
 
 /// Asks `source` for every tensor that it names, reads all bytes of each and dequantizes the first row; returns
