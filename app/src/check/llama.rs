@@ -84,7 +84,7 @@ fn templates(model: &str, reference: &Value, llama: &Llama) -> Result<Row> {
 }
 
 /// Index of the largest logit.
-fn best(logits: &[f32]) -> usize {
+pub(super) fn best(logits: &[f32]) -> usize {
     logits.iter().enumerate().fold((0, f32::NEG_INFINITY), |b, (i, &x)| if x > b.1 { (i, x) } else { b }).0
 }
 

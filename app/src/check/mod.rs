@@ -1,8 +1,10 @@
 //! `repartee check`: every model against numbers that another engine computed from the same weights.
 //!
 //! The references are made by the scripts in `tests/references/`, which also say how each engine was run. Weights
-//! are the verified files of the cache, so a row that misses its limit means that this engine is wrong.
+//! are the verified files of the cache, so a row that misses its limit means that this engine is wrong. A file of one's own has no
+//! reference: there another backend is compared with the processor.
 
+mod beside;
 mod clips;
 mod kokoro;
 mod llama;
@@ -11,6 +13,7 @@ mod whisper;
 mod words;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::Result;
 use repartee_engine::backends::Backend;
@@ -54,6 +57,11 @@ pub(crate) fn check(model: &str, backend: &dyn Backend) -> Result<Vec<Row>> {
         "kokoro-82m" => kokoro::check(backend),
         other => anyhow::bail!("there is no reference for {other}; known: {}", MODELS.join(", ")),
     }
+}
+
+/// Compares what `backend` makes of a language model in a file with what the processor does.
+pub(crate) fn check_file(path: &Path, backend: &dyn Backend) -> Result<Vec<Row>> {
+    beside::check(path, backend)
 }
 
 /// The rows as an aligned table.

@@ -21,6 +21,9 @@ use crate::usage::{WrongUsage, within};
 pub(crate) struct BenchArgs {
     /// Models to time; all that are in the cache when none is named.
     models: Vec<String>,
+    /// A language model of your own in place of these.
+    #[arg(long, value_name = "GGUF", conflicts_with = "models")]
+    model_file: Option<PathBuf>,
     /// What computes.
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     backend: BackendName,
@@ -59,8 +62,11 @@ fn ms(d: Duration) -> f64 {
 }
 
 pub(crate) fn run(args: BenchArgs) -> Result<()> {
-    let names: Vec<String> =
-        if args.models.is_empty() { MODELS.map(String::from).to_vec() } else { args.models.clone() };
+    let names = match (&args.model_file, &args.models[..]) {
+        (Some(_), _) => Vec::new(),
+        (None, []) => MODELS.map(String::from).to_vec(),
+        (None, named) => named.to_vec(),
+    };
     // A wrong name is said before the first is timed.
     if let Some(wrong) = names.iter().find(|name| !MODELS.contains(&name.as_str())) {
         return Err(WrongUsage::error(format!("{wrong} cannot be timed; choose from {}", MODELS.join(", "))));
@@ -74,11 +80,18 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
         anyhow::bail!("{}: its memory and arithmetic can't be measured", backend.name());
     };
     out!("{}: {}", backend.name(), at_best(&floors));
+    if let Some(path) = &args.model_file {
+        let name = path.file_stem().map_or("model".into(), |stem| stem.to_string_lossy());
+        let model = setup::llama_file(path, backend.as_ref(), CONTEXT)?;
+        llama(&name, model, &args, &floors)?.iter().for_each(|line| out!("{line}"));
+    }
     for name in &names {
         let lines = match name.as_str() {
             "silero-vad-v6" => silero(&args, &samples)?,
             "whisper-base" | "whisper-tiny.en" => whisper(name, &args, &samples, backend.as_ref(), &floors)?,
-            "qwen2.5-coder-0.5b" | "smollm2-135m" => llama(name, &args, backend.as_ref(), &floors)?,
+            "qwen2.5-coder-0.5b" | "smollm2-135m" => {
+                llama(name, setup::llama(name, backend.as_ref(), CONTEXT)?, &args, &floors)?
+            }
             "kokoro-82m" => kokoro(&args, backend.as_ref(), &floors)?,
             other => anyhow::bail!("{other} cannot be timed; known: {}", MODELS.join(", ")),
         };
@@ -167,10 +180,13 @@ fn whisper(
     Ok(lines)
 }
 
-fn llama(name: &str, args: &BenchArgs, backend: &dyn Backend, floors: &Floors) -> Result<Vec<String>> {
-    let mut llama: Llama = setup::llama(name, backend, 2048)?;
+/// Tokens that a language model's caches hold.
+const CONTEXT: usize = 2048;
+
+fn llama(name: &str, mut llama: Llama, args: &BenchArgs, floors: &Floors) -> Result<Vec<String>> {
     let text = "The quick brown fox jumps over the lazy dog near the quiet river bank. ".repeat(40);
     let tokens = llama.tokenizer().encode(&text, repartee_engine::text::tokenizer::Special::AsText);
+    anyhow::ensure!(tokens.len() >= 256, "{name}: its vocabulary has no tokens for plain English");
     let greedy = Sampling::default();
     let mut lines = Vec::new();
     for n in [18, 64, 256] {

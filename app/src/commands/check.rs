@@ -1,10 +1,12 @@
 //! `repartee check`.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
 use super::setup::{self, BackendName};
-use crate::check::{MODELS, check, table};
+use crate::check::{MODELS, Row, check, check_file, table};
 use crate::printing::out;
 use crate::usage::WrongUsage;
 
@@ -16,6 +18,9 @@ pub(crate) struct CheckArgs {
     /// What computes.
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     backend: BackendName,
+    /// A language model of your own in place of these: what the backend computes beside what the processor does.
+    #[arg(long, value_name = "GGUF", conflicts_with = "models")]
+    model_file: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: CheckArgs) -> Result<()> {
@@ -26,12 +31,24 @@ pub(crate) fn run(args: CheckArgs) -> Result<()> {
             MODELS.join(", ")
         )));
     }
+    if args.model_file.is_some() && matches!(args.backend, BackendName::Auto | BackendName::Cpu) {
+        let message =
+            "a file is compared with what the processor makes of it: choose another backend with `--backend`";
+        return Err(WrongUsage::error(message));
+    }
     let backend = setup::backend(args.backend)?;
     let mut misses = 0;
-    for name in &names {
-        let rows = check(name, backend.as_ref())?;
+    let mut show = |rows: Vec<Row>| {
         out!("{}", table(&rows).trim_end());
         misses += rows.iter().filter(|r| !r.passes()).count();
+    };
+    match &args.model_file {
+        Some(path) => show(check_file(path, backend.as_ref())?),
+        None => {
+            for name in &names {
+                show(check(name, backend.as_ref())?);
+            }
+        }
     }
     anyhow::ensure!(misses == 0, "{misses} comparisons miss their limits");
     Ok(())

@@ -195,9 +195,15 @@ pub(crate) fn whisper(model: &str, backend: &dyn Backend) -> Result<Whisper> {
 pub(crate) fn llama(model: &str, backend: &dyn Backend, context: usize) -> Result<Llama> {
     let entry = entry(model, Role::Llm, "llama")?;
     let weights = entry.files.first().context("the catalogue names no file")?;
-    let file = Gguf::open(repartee_models::resolve(model, &weights.name)?)?;
+    llama_file(&repartee_models::resolve(model, &weights.name)?, backend, context)
+        .with_context(|| format!("cannot load {model}"))
+}
+
+/// A language model in a file of the user's.
+pub(crate) fn llama_file(path: &Path, backend: &dyn Backend, context: usize) -> Result<Llama> {
+    let file = Gguf::open(path)?;
     let loaded = Llama::load(&Arc::new(file), backend, LlamaOptions { context });
-    loaded.with_context(|| format!("cannot load {model}"))
+    loaded.with_context(|| format!("cannot use {}", path.display()))
 }
 
 /// The speech model.
