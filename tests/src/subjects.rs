@@ -44,7 +44,8 @@ pub fn subjects() -> Vec<Subject> {
 /// The wgpu backend as a subject; with `part_bytes` its matrices are cut, as those of large models are.
 #[cfg(feature = "wgpu")]
 pub fn wgpu_subject(part_bytes: Option<u64>) -> Option<Subject> {
-    let backend = wgpu(WgpuOptions { allow_software: true, poison: true, part_bytes })?;
+    let backend =
+        wgpu(WgpuOptions { allow_software: true, poison: true, part_bytes, ..WgpuOptions::default() })?;
     Some(Subject { backend: Box::new(backend), device: "wgpu", skips: WGPU_SKIPS })
 }
 

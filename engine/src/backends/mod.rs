@@ -15,6 +15,7 @@
 
 pub mod cpu;
 pub mod executor;
+mod kept;
 mod run;
 mod times;
 pub mod weights;
@@ -22,6 +23,7 @@ pub mod weights;
 pub mod wgpu;
 
 pub use executor::{CancelToken, Priority};
+pub(crate) use kept::KeptSteps;
 pub use run::{Input, Run, RunError};
 pub(crate) use run::{check, check_context};
 pub use times::{Floors, NodeTime, node_times};
@@ -45,6 +47,12 @@ pub trait Backend: Send + Sync {
 
     /// Waits until all that was asked of the device is done: a run that reads nothing back returns before. For measuring.
     fn finish(&self) {}
+
+    /// How many runs that draw a token may well be under way beside the one that is waited for: 0 where a run ends before
+    /// it returns, for there they only come in the way of what is next.
+    fn steps_ahead(&self) -> usize {
+        0
+    }
 
     /// Wraps a weight file for this backend; its packed tensors are shared by all programs compiled from it.
     fn weight_set(&self, source: Arc<dyn TensorSource>) -> WeightSet {
@@ -72,7 +80,8 @@ pub trait Program: Send + Sync {
     /// Where each node runs, in the graph's order.
     fn placement(&self) -> Vec<Placement>;
 
-    /// Runs once. On an error or when cancelled no state changes.
+    /// Runs once. On an error or when cancelled no state changes. A device may still be at it when this returns, unless
+    /// outputs are read back.
     ///
     /// # Errors
     /// [`RunError`].
@@ -99,7 +108,15 @@ pub trait SessionState: Send {
     /// Reads a slot's step row, waiting for runs in flight.
     fn step(&mut self, slot: usize) -> StepRow;
 
-    /// Replaces a slot's step row.
+    /// The step block as the oldest run with [`Run::keep_step`] left it whose block was not collected yet, one row for each
+    /// slot; waits for that run and not for those behind it. `None` when there is none.
+    ///
+    /// # Errors
+    /// A lost device.
+    fn collect(&mut self) -> Result<Option<&[StepRow]>, RunError>;
+
+    /// Replaces a slot's step row. What was kept and not collected is dropped, as by [`Self::restore`] and
+    /// [`Self::reset`]: it is of a past that no longer counts.
     fn set_step(&mut self, slot: usize, row: &StepRow);
 
     /// Copies the recurrent states and the step block aside, under `mark`. Caches need no copy: they are cut
@@ -147,6 +164,14 @@ impl Session {
     /// Reads a slot's step row, waiting for runs in flight.
     pub fn step(&mut self, slot: usize) -> StepRow {
         self.inner.step(slot)
+    }
+
+    /// The step block that the oldest run with [`Run::keep_step`] left, as [`SessionState::collect`].
+    ///
+    /// # Errors
+    /// A lost device.
+    pub fn collect(&mut self) -> Result<Option<&[StepRow]>, RunError> {
+        self.inner.collect()
     }
 
     /// Changes a slot's step row on the host and writes it back.

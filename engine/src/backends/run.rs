@@ -27,6 +27,8 @@ pub struct Run<'a, 'o> {
     pub priority: Priority,
     /// Looked at often; a cancelled run changes no state.
     pub cancel: Option<&'a CancelToken>,
+    /// Keeps the step block that this run leaves, for [`Session::collect`](super::Session::collect).
+    pub keep_step: bool,
     /// Nanoseconds that each node took are added here, where the backend can tell; only for measuring.
     pub node_ns: Option<&'a mut Vec<u64>>,
 }
@@ -40,6 +42,7 @@ impl<'o> Run<'_, 'o> {
             outputs: self.outputs,
             priority: self.priority,
             cancel: self.cancel,
+            keep_step: self.keep_step,
             node_ns: self.node_ns.as_deref_mut(),
         }
     }

@@ -7,6 +7,7 @@
 //! | [`kokoro`] | Kokoro 82M, ONNX | speech |
 //! | [`llama`] | Qwen2.5, Qwen3, SmolLM2, Llama; GGUF | writing the reply |
 
+mod ahead;
 pub mod kokoro;
 pub mod llama;
 pub mod silero;

@@ -17,8 +17,8 @@ use half::f16;
 
 use crate::backends::weights::plain_rows;
 use crate::backends::{
-    Backend, CompileError, Input, Placement, Program, Run, RunError, Session, SessionState, WeightSet,
-    unite_states,
+    Backend, CompileError, Input, KeptSteps, Placement, Program, Run, RunError, Session, SessionState,
+    WeightSet, unite_states,
 };
 use crate::graph::work::weights_read;
 use crate::graph::{ElementType, Graph, Node, Op, StateId, StateSpec, StateType, StepRow, Value, Weight};
@@ -203,6 +203,9 @@ impl Program for ReferenceProgram {
             }
         }
         session.current = after;
+        if run.keep_step {
+            session.kept.push(&session.current.steps);
+        }
         for (index, out) in run.outputs.iter_mut() {
             out.clear();
             if let Some((_, v)) = graph.outputs.get(*index) {
@@ -282,6 +285,7 @@ struct Held {
 struct ReferenceSession {
     specs: Vec<StateSpec>,
     current: Held,
+    kept: KeptSteps,
     saved: HashMap<usize, Held>,
 }
 
@@ -289,7 +293,7 @@ impl ReferenceSession {
     fn new(specs: Vec<StateSpec>, slots: usize) -> Self {
         let states = specs.iter().map(|s| (s.name.clone(), vec![0.0; s.rows * s.cols])).collect();
         let current = Held { steps: vec![StepRow::default(); slots], states };
-        Self { specs, current, saved: HashMap::new() }
+        Self { specs, current, kept: KeptSteps::default(), saved: HashMap::new() }
     }
 }
 
@@ -298,7 +302,12 @@ impl SessionState for ReferenceSession {
         self.current.steps[slot]
     }
 
+    fn collect(&mut self) -> Result<Option<&[StepRow]>, RunError> {
+        Ok(self.kept.collect(self.current.steps.len()))
+    }
+
     fn set_step(&mut self, slot: usize, row: &StepRow) {
+        self.kept.clear();
         self.current.steps[slot] = *row;
     }
 
@@ -309,10 +318,12 @@ impl SessionState for ReferenceSession {
     fn restore(&mut self, mark: usize) -> bool {
         let Some(saved) = self.saved.get(&mark) else { return false };
         self.current = saved.clone();
+        self.kept.clear();
         true
     }
 
     fn reset(&mut self) {
+        self.kept.clear();
         self.current.steps.fill(StepRow::default());
         for state in self.current.states.values_mut() {
             state.fill(0.0);

@@ -162,6 +162,9 @@ impl Program for CpuProgram {
         drop(turn);
 
         session.steps.copy_from_slice(&session.staged);
+        if run.keep_step {
+            session.kept.push(&session.steps);
+        }
         for &r in &self.recurrent {
             let state = &mut session.states[states[r]];
             if let Some(next) = state.next.as_mut() {

@@ -7,7 +7,7 @@ use half::f16;
 
 use super::memory::Memory;
 use super::pack::{FloatType, TILE, out_of_memory, to_f16};
-use crate::backends::{CompileErrorKind, SessionState};
+use crate::backends::{CompileErrorKind, KeptSteps, RunError, SessionState};
 use crate::graph::{StateKind, StateSpec, StateType, StepRow};
 
 /// Order of a state's numbers in memory.
@@ -112,6 +112,7 @@ pub(crate) struct CpuSession {
     pub(crate) steps: Vec<StepRow>,
     /// What a run changes, until it ends.
     pub(crate) staged: Vec<StepRow>,
+    pub(crate) kept: KeptSteps,
     saved: HashMap<usize, Saved>,
 }
 
@@ -126,6 +127,7 @@ impl CpuSession {
             states: specs.iter().map(one).collect::<Result<_, _>>()?,
             steps: vec![StepRow::default(); slots],
             staged: vec![StepRow::default(); slots],
+            kept: KeptSteps::default(),
             saved: HashMap::new(),
         })
     }
@@ -142,7 +144,12 @@ impl SessionState for CpuSession {
         self.steps[slot]
     }
 
+    fn collect(&mut self) -> Result<Option<&[StepRow]>, RunError> {
+        Ok(self.kept.collect(self.steps.len()))
+    }
+
     fn set_step(&mut self, slot: usize, row: &StepRow) {
+        self.kept.clear();
         self.steps[slot] = *row;
     }
 
@@ -154,6 +161,7 @@ impl SessionState for CpuSession {
 
     fn restore(&mut self, mark: usize) -> bool {
         let Some(saved) = self.saved.get(&mark) else { return false };
+        self.kept.clear();
         self.steps.copy_from_slice(&saved.steps);
         for (i, bytes) in &saved.recurrent {
             self.states[*i].data.bytes_mut().copy_from_slice(bytes);
@@ -162,6 +170,7 @@ impl SessionState for CpuSession {
     }
 
     fn reset(&mut self) {
+        self.kept.clear();
         self.steps.fill(StepRow::default());
         for state in self.states.iter_mut().filter(|s| s.next.is_some()) {
             state.data.bytes_mut().fill(0);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::{WgpuError, WgpuOptions};
 use crate::backends::executor::Turnstile;
@@ -12,6 +13,9 @@ use crate::backends::{CompileErrorKind, RunError};
 pub(super) const WEIGHTS: usize = 4;
 /// Bindings of group 1: the step block and two states.
 pub(super) const STATES: usize = 2;
+
+/// Whoever waits for the device tells of all that is done, and may be a moment behind another thread that sees it too.
+pub(super) const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// A compiled entry point.
 #[derive(Clone)]
@@ -32,6 +36,8 @@ pub(super) struct Device {
     pub(super) poison: bool,
     /// The processor computes, not a GPU.
     pub(super) is_software: bool,
+    /// Runs that may be under way beside the one that is waited for.
+    pub(super) steps_ahead: usize,
     /// It can say when each kernel was done.
     pub(super) has_timestamps: bool,
     /// The most bytes of one part of a matrix.
@@ -119,6 +125,7 @@ impl Device {
             bind_group_layouts: &[Some(&group0), Some(&group1)],
             immediate_size: 0,
         });
+        let is_software = info.device_type == wgpu::DeviceType::Cpu;
         let empty = || storage(&device, 4);
         let (no_weight, no_state) = (empty(), [empty(), empty()]);
         let most = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
@@ -130,7 +137,10 @@ impl Device {
             limits,
             turnstile: Turnstile::default(),
             poison: options.poison,
-            is_software: info.device_type == wgpu::DeviceType::Cpu,
+            is_software,
+            // Two under way hide what the host does; more would only make speech wait. Where software computes, a step
+            // that nobody wants takes the processor from what is wanted.
+            steps_ahead: options.steps_ahead.unwrap_or(usize::from(!is_software)),
             has_timestamps,
             group0,
             group1,
@@ -235,7 +245,7 @@ impl Device {
         self.check().map_err(failed)
     }
 
-    fn lost(&self, message: impl ToString) -> RunError {
+    pub(super) fn lost(&self, message: impl ToString) -> RunError {
         RunError::DeviceLost { device: self.adapter.clone(), message: message.to_string() }
     }
 
@@ -245,6 +255,15 @@ impl Device {
     /// A lost device.
     pub(super) fn finish(&self) -> Result<(), RunError> {
         self.device.poll(wgpu::PollType::wait_indefinitely()).map(drop).map_err(|e| self.lost(e))
+    }
+
+    /// Waits for a submission, and for none behind it.
+    ///
+    /// # Errors
+    /// A lost device.
+    pub(super) fn finish_until(&self, submission: wgpu::SubmissionIndex) -> Result<(), RunError> {
+        let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
+        self.device.poll(wait).map(drop).map_err(|e| self.lost(e))
     }
 
     /// Waits for what was submitted, maps a staging buffer and hands its bytes to `read`.
@@ -262,7 +281,7 @@ impl Device {
             let _ = done.send(r);
         });
         self.finish()?;
-        match result.try_recv() {
+        match result.recv_timeout(TOLD_WITHIN) {
             Ok(Ok(())) => {}
             Ok(Err(e)) => return Err(self.lost(e)),
             Err(e) => return Err(self.lost(e)),

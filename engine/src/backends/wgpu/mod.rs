@@ -5,7 +5,7 @@
 //! dispatches at a time, for a run may last seconds there.) Row counts are numbers in a small
 //! uniform buffer that is rewritten only when the lengths change, so that a decode step writes nothing. The step
 //! block lives on the device; `Sample` and `Advance` change it there, and the next step reads the token without
-//! the host. The host keeps an upper bound of each position, so that a full context is refused without waiting.
+//! the host, which is given a copy behind each step and reads it while the next one runs. The host keeps an upper bound of each position, so that a full context is refused without waiting.
 //!
 //! ```no_run
 //! use repartee_engine::backends::{Backend, wgpu::{Wgpu, WgpuOptions}};
@@ -22,7 +22,7 @@
 //! | `kernel` | a dispatch: kernel, words that depend on lengths, bindings |
 //! | `rows`, `products`, `attention`, `sample` | from an op to its dispatches; WGSL of the same name |
 //! | `measure` | what the adapter can do at best |
-//! | `program`, `session`, `weights` | running, states, uploads |
+//! | `program`, `session`, `weights`, `staging` | running, states, uploads, reading back |
 //!
 //! Linear layers of a few rows have 16 threads for an output; those of many, and convolutions, go through tiles in shared
 //! memory. Other kernels are simple: one thread computes one number. Block weights are read as they stand in the file.
@@ -44,6 +44,7 @@ mod program;
 mod rows;
 mod sample;
 mod session;
+mod staging;
 mod weights;
 
 use std::sync::Arc;
@@ -61,6 +62,9 @@ pub struct WgpuOptions {
     /// Cuts matrices into parts of at most so many bytes; what a binding of the device holds when not given. For
     /// tests: parts are otherwise found only in matrices of more than 128 MiB.
     pub part_bytes: Option<u64>,
+    /// Steps that may be under way beside the one whose token is waited for; when not given one on a GPU and none where
+    /// software computes. For tests.
+    pub steps_ahead: Option<usize>,
 }
 
 /// Why there is no device.
@@ -118,6 +122,10 @@ impl Backend for Wgpu {
     fn finish(&self) {
         // A lost device is told by the next run.
         let _ = self.device.finish();
+    }
+
+    fn steps_ahead(&self) -> usize {
+        self.device.steps_ahead
     }
 
     fn compile(&self, graph: &Graph, weights: &WeightSet) -> Result<Box<dyn Program>, CompileError> {

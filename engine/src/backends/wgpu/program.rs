@@ -1,9 +1,10 @@
 //! A compiled graph: dispatches, bindings and buffers made once; a run is one submission.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::device::Device;
+use super::device::{Device, STATES};
 use super::fuse::{Fused, fuse};
 use super::kernel::{Call, WORDS, Word, Work, plain};
 use super::plan::{Place, Plan, is_view, plan};
@@ -13,7 +14,7 @@ use super::weights::{self, Packed};
 use crate::backends::{
     CancelToken, CompileError, CompileErrorKind, Input, Placement, Program, Run, RunError, Session, WeightSet,
 };
-use crate::graph::{ElementType, Graph, Node, Op, Value, Weight};
+use crate::graph::{ElementType, Graph, Node, Op, StateId, Value, Weight};
 
 /// What turns nodes into calls.
 pub(super) struct Compiler<'a> {
@@ -123,6 +124,9 @@ pub(super) struct WgpuProgram {
     tentative: usize,
     /// Arena, parameters and weights of each call.
     groups: Vec<wgpu::BindGroup>,
+    /// Every choice of states that calls have, and which of them each has.
+    state_sets: Vec<[Option<StateId>; STATES]>,
+    state_set: Vec<usize>,
     /// Fills the arena, for tests: the call after the last one.
     poison: Option<Call>,
     kernels: Vec<String>,
@@ -142,9 +146,6 @@ struct RunState {
     rows: Vec<usize>,
     staging: Option<wgpu::Buffer>,
 }
-
-/// A call with its two groups of bindings.
-type Bound<'a> = (&'a Call, &'a wgpu::BindGroup, &'a wgpu::BindGroup);
 
 /// Calls between two looks at the cancel token where software computes, which takes seconds for a prompt. A GPU is through with the whole run by then, and waiting for it would cost more than it saves.
 const PIECE: usize = 8;
@@ -206,6 +207,14 @@ impl WgpuProgram {
             .enumerate()
             .map(|(i, call)| group0(&device, &arena, &params, i * stride, call))
             .collect();
+        let mut state_sets = Vec::new();
+        let state_set = calls.iter().chain(&poison).map(|call| {
+            state_sets.iter().position(|set| *set == call.states).unwrap_or_else(|| {
+                state_sets.push(call.states);
+                state_sets.len() - 1
+            })
+        });
+        let state_set = state_set.collect();
         Ok(Self {
             graph: graph.clone(),
             plan,
@@ -216,6 +225,8 @@ impl WgpuProgram {
             calls,
             nodes,
             groups,
+            state_sets,
+            state_set,
             poison,
             kernels,
             weight_bytes: graph.nodes.iter().map(|node| set.bytes_read(graph, node)).collect(),
@@ -242,42 +253,54 @@ impl WgpuProgram {
         state.lengths = Some(lengths.to_vec());
     }
 
-    fn encode(&self, encoder: &mut wgpu::CommandEncoder, calls: &[Bound<'_>], lengths: &[usize]) {
-        let most = self.device.limits.max_compute_workgroups_per_dimension;
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        for (call, group0, group1) in calls {
-            let Some((x, y)) = call.work.groups(lengths, most) else { continue };
-            pass.set_pipeline(&call.kernel.pipeline);
-            pass.set_bind_group(0, *group0, &[]);
-            pass.set_bind_group(1, *group1, &[]);
-            pass.dispatch_workgroups(x, y, 1);
+    /// A call by its place; what poisons comes behind all others.
+    fn call(&self, at: usize) -> Option<&Call> {
+        self.calls.get(at).or(self.poison.as_ref())
+    }
+
+    /// How many groups a call needs; `None` when it has nothing to do.
+    fn work(&self, at: usize, lengths: &[usize]) -> Option<(u32, u32)> {
+        self.call(at)?.work.groups(lengths, self.device.limits.max_compute_workgroups_per_dimension)
+    }
+
+    fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        calls: Range<usize>,
+        states: &[wgpu::BindGroup],
+        lengths: &[usize],
+    ) {
+        let mut pass = Pass::new(self, encoder, states);
+        for at in calls {
+            if let Some(groups) = self.work(at, lengths) {
+                pass.dispatch(at, groups);
+            }
         }
     }
 
-    /// Runs the calls that can be given up, a few at a time, and returns the rest.
+    /// Runs the calls that can be given up, a few at a time, and returns where the rest begins.
     ///
     /// # Errors
     /// [`RunError::Cancelled`] in front of any piece; a lost device.
-    fn run_in_pieces<'a, 'b>(
+    fn run_in_pieces(
         &self,
-        calls: &'a [Bound<'b>],
+        states: &[wgpu::BindGroup],
         lengths: &[usize],
         cancel: &CancelToken,
-    ) -> Result<&'a [Bound<'b>], RunError> {
-        let (tentative, rest) = calls.split_at(self.tentative);
-        let most = self.device.limits.max_compute_workgroups_per_dimension;
-        for piece in tentative.chunks(PIECE) {
-            let groups = piece.iter().filter_map(|(call, ..)| call.work.groups(lengths, most));
+    ) -> Result<usize, RunError> {
+        for first in (0..self.tentative).step_by(PIECE) {
+            let piece = first..(first + PIECE).min(self.tentative);
+            let groups = piece.clone().filter_map(|at| self.work(at, lengths));
             let groups: usize = groups.map(|(x, y)| x as usize * y as usize).sum();
             if cancel.is_cancelled_before(groups) {
                 return Err(RunError::Cancelled);
             }
             let mut encoder = self.new_encoder();
-            self.encode(&mut encoder, piece, lengths);
+            self.encode(&mut encoder, piece, states, lengths);
             self.device.queue.submit([encoder.finish()]);
             self.device.finish()?;
         }
-        Ok(rest)
+        Ok(self.tentative)
     }
 
     /// Runs the calls and adds to `node_ns` what each took.
@@ -286,18 +309,15 @@ impl WgpuProgram {
     /// A lost device.
     fn run_timed(
         &self,
-        calls: &[Bound<'_>],
+        states: &[wgpu::BindGroup],
         lengths: &[usize],
         node_ns: &mut Vec<u64>,
     ) -> Result<(), RunError> {
         node_ns.resize(self.graph.nodes.len(), 0);
-        let most = self.device.limits.max_compute_workgroups_per_dimension;
         let period = f64::from(self.device.queue.get_timestamp_period());
         let piece = wgpu::QUERY_SET_MAX_QUERIES as usize - 1;
-        let calls = calls.iter().zip(&self.nodes);
-        let calls: Vec<_> = calls
-            .filter_map(|(call, node)| Some((call, *node, call.0.work.groups(lengths, most)?)))
-            .collect();
+        let calls: Vec<_> =
+            (0..self.calls.len()).filter_map(|at| Some((at, self.work(at, lengths)?))).collect();
         for calls in calls.chunks(piece) {
             let moments = self.device.device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: None,
@@ -305,19 +325,16 @@ impl WgpuProgram {
                 count: calls.len() as u32 + 1,
             });
             let mut encoder = self.new_encoder();
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            pass.write_timestamp(&moments, 0);
-            for (at, ((call, group0, group1), _, (x, y))) in calls.iter().enumerate() {
-                pass.set_pipeline(&call.kernel.pipeline);
-                pass.set_bind_group(0, *group0, &[]);
-                pass.set_bind_group(1, *group1, &[]);
-                pass.dispatch_workgroups(*x, *y, 1);
-                pass.write_timestamp(&moments, at as u32 + 1);
+            let mut pass = Pass::new(self, &mut encoder, states);
+            pass.inner.write_timestamp(&moments, 0);
+            for (i, (at, groups)) in calls.iter().enumerate() {
+                pass.dispatch(*at, *groups);
+                pass.inner.write_timestamp(&moments, i as u32 + 1);
             }
             drop(pass);
             let ticks = self.device.ticks(encoder, &moments, calls.len() as u32 + 1)?;
-            for ((_, node, _), pair) in calls.iter().zip(ticks.windows(2)) {
-                node_ns[*node] += (pair[1].saturating_sub(pair[0]) as f64 * period) as u64;
+            for ((at, _), pair) in calls.iter().zip(ticks.windows(2)) {
+                node_ns[self.nodes[*at]] += (pair[1].saturating_sub(pair[0]) as f64 * period) as u64;
             }
         }
         Ok(())
@@ -331,6 +348,41 @@ impl WgpuProgram {
     fn span(&self, v: Value, rows: &[usize]) -> usize {
         let place = self.plan.places[v.index()];
         rows[v.index()].checked_sub(1).map_or(0, |last| last * place.stride + place.cols)
+    }
+}
+
+/// A compute pass that sets only what differs from the call before: each command costs the host some time.
+struct Pass<'a> {
+    inner: wgpu::ComputePass<'a>,
+    program: &'a WgpuProgram,
+    states: &'a [wgpu::BindGroup],
+    before: Option<usize>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        program: &'a WgpuProgram,
+        encoder: &'a mut wgpu::CommandEncoder,
+        states: &'a [wgpu::BindGroup],
+    ) -> Self {
+        let inner = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        Self { inner, program, states, before: None }
+    }
+
+    fn dispatch(&mut self, at: usize, (x, y): (u32, u32)) {
+        let Some(call) = self.program.call(at) else { return };
+        let pipeline = &call.kernel.pipeline;
+        let before = self.before.and_then(|before| self.program.call(before));
+        if before.is_none_or(|before| before.kernel.pipeline != *pipeline) {
+            self.inner.set_pipeline(pipeline);
+        }
+        self.inner.set_bind_group(0, &self.program.groups[at], &[]);
+        let set = self.program.state_set[at];
+        if self.before.is_none_or(|before| self.program.state_set[before] != set) {
+            self.inner.set_bind_group(1, &self.states[set], &[]);
+        }
+        self.inner.dispatch_workgroups(x, y, 1);
+        self.before = Some(at);
     }
 }
 
@@ -392,16 +444,12 @@ impl Program for WgpuProgram {
         session.check_context(graph, &state.rows)?;
         self.device.check()?;
 
-        let states = self.calls.iter().chain(&self.poison).map(|c| c.states);
-        let groups = session.groups(self.id, graph, states);
+        let groups = session.groups(self.id, graph, &self.state_sets);
         self.write_params(state, run.lengths);
-        let bound = |(call, (a, b))| (call, a, b);
-        let all: Vec<Bound<'_>> =
-            self.calls.iter().chain(&self.poison).zip(self.groups.iter().zip(groups)).map(bound).collect();
-        let (calls, poison) = all.split_at(self.calls.len());
-        if !poison.is_empty() {
+        if self.poison.is_some() {
             let mut encoder = self.new_encoder();
-            self.encode(&mut encoder, poison, run.lengths);
+            let at = self.calls.len();
+            self.encode(&mut encoder, at..at + 1, groups, run.lengths);
             self.device.queue.submit([encoder.finish()]);
         }
         for ((_, v), input) in graph.inputs.iter().zip(run.inputs) {
@@ -423,30 +471,26 @@ impl Program for WgpuProgram {
             Some(node_ns) => (Some(node_ns), None),
             None => (None, run.cancel),
         };
-        let calls = match timed {
-            Some(node_ns) => {
-                self.run_timed(calls, run.lengths, node_ns)?;
-                &[]
+        let first = match (timed, cancel.filter(|_| self.device.is_software)) {
+            (Some(node_ns), _) => {
+                self.run_timed(groups, run.lengths, node_ns)?;
+                self.calls.len()
             }
-            None => calls,
-        };
-        let calls = match cancel.filter(|_| self.device.is_software) {
-            Some(cancel) => self.run_in_pieces(calls, run.lengths, cancel)?,
-            None => calls,
+            (None, Some(cancel)) => self.run_in_pieces(groups, run.lengths, cancel)?,
+            (None, None) => 0,
         };
         let mut encoder = self.new_encoder();
-        self.encode(&mut encoder, calls, run.lengths);
+        self.encode(&mut encoder, first..self.calls.len(), groups, run.lengths);
 
-        let wanted: Vec<Option<Value>> =
-            run.outputs.iter().map(|(at, _)| graph.outputs.get(*at).map(|(_, v)| *v)).collect();
-        let spans = wanted.iter().flatten().map(|&v| self.span(v, &state.rows) as u64 * 4);
-        let bytes: u64 = spans.sum();
+        let wanted = |at: usize| graph.outputs.get(at).map(|(_, v)| *v);
+        let values = run.outputs.iter().filter_map(|(at, _)| wanted(*at));
+        let bytes: u64 = values.map(|v| self.span(v, &state.rows) as u64 * 4).sum();
         if state.staging.as_ref().is_none_or(|b| b.size() < bytes) {
             state.staging = Some(self.device.staging(bytes));
         }
         if let Some(staging) = &state.staging {
             let mut to = 0;
-            for &v in wanted.iter().flatten() {
+            for v in run.outputs.iter().filter_map(|(at, _)| wanted(*at)) {
                 let size = self.span(v, &state.rows) as u64 * 4;
                 let from = self.plan.places[v.index()].offset as u64 * 4;
                 if size > 0 {
@@ -459,16 +503,20 @@ impl Program for WgpuProgram {
         if cancel.is_some_and(CancelToken::is_cancelled) {
             return Err(RunError::Cancelled);
         }
-        self.device.queue.submit([encoder.finish()]);
+        let copy = run.keep_step.then(|| session.copy_steps(&mut encoder));
+        let submission = self.device.queue.submit([encoder.finish()]);
         session.ran(graph, &state.rows);
+        if let Some(copy) = copy {
+            session.keep(copy, submission);
+        }
 
         run.outputs.iter_mut().for_each(|(_, out)| out.clear());
         if let Some(staging) = state.staging.as_ref().filter(|_| bytes > 0) {
             self.device.read(staging, bytes, |data| {
                 let words: Vec<u32> = bytemuck::pod_collect_to_vec(data);
                 let mut rest = words.as_slice();
-                for ((_, out), v) in run.outputs.iter_mut().zip(&wanted) {
-                    let Some(v) = *v else { continue };
+                for (at, out) in run.outputs.iter_mut() {
+                    let Some(v) = wanted(*at) else { continue };
                     let (span, after) = rest.split_at(self.span(v, &state.rows));
                     rest = after;
                     let place = self.plan.places[v.index()];

@@ -1,13 +1,14 @@
 //! States in device memory. The host knows each position's upper bound without asking the device.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use half::f16;
 
 use super::device::{Device, STATES};
+use super::staging::Staging;
 use crate::backends::{CompileErrorKind, RunError, SessionState};
 use crate::graph::{Graph, Op, StateId, StateKind, StateSpec, StateType, StepRow};
 
@@ -22,7 +23,11 @@ pub(super) struct WgpuSession {
     /// Whether the device has changed the step block since it was read.
     stale: bool,
     saved: HashMap<usize, Saved>,
-    /// Bindings of each program that ran: the step block and the states of each call.
+    /// Copies of the step block that runs have left, the oldest first, and those that can be used again.
+    kept: VecDeque<Staging>,
+    unused: Vec<Staging>,
+    collected: Vec<StepRow>,
+    /// Bindings of each program that ran: the step block and states.
     groups: HashMap<u64, Vec<wgpu::BindGroup>>,
 }
 
@@ -57,8 +62,19 @@ impl WgpuSession {
         let known = vec![StepRow::default(); slots];
         let steps = device.buffer(slots * STEP_BYTES)?;
         device.queue.write_buffer(&steps, 0, bytemuck::cast_slice(&known));
-        let (saved, groups) = (HashMap::new(), HashMap::new());
-        Ok(Self { device, specs, buffers, steps, known, stale: false, saved, groups })
+        Ok(Self {
+            device,
+            specs,
+            buffers,
+            steps,
+            known,
+            stale: false,
+            saved: HashMap::new(),
+            kept: VecDeque::new(),
+            unused: Vec::new(),
+            collected: Vec::with_capacity(slots),
+            groups: HashMap::new(),
+        })
     }
 
     /// The first state of the graph that this session lacks.
@@ -96,12 +112,26 @@ impl WgpuSession {
         }
     }
 
-    /// Bindings of a program's calls over this session's states.
+    /// Copies the step block as the commands so far leave it.
+    pub(super) fn copy_steps(&mut self, encoder: &mut wgpu::CommandEncoder) -> Staging {
+        let bytes = (self.known.len() * STEP_BYTES) as u64;
+        let staging = self.unused.pop().unwrap_or_else(|| Staging::new(&self.device, bytes));
+        staging.copy(encoder, &self.steps);
+        staging
+    }
+
+    /// Puts such a copy in line once it is submitted.
+    pub(super) fn keep(&mut self, mut copy: Staging, submission: wgpu::SubmissionIndex) {
+        copy.map(submission);
+        self.kept.push_back(copy);
+    }
+
+    /// Bindings of this session's states for each choice of them that a program's calls have.
     pub(super) fn groups(
         &mut self,
         program: u64,
         graph: &Graph,
-        states: impl Iterator<Item = [Option<StateId>; STATES]>,
+        states: &[[Option<StateId>; STATES]],
     ) -> &[wgpu::BindGroup] {
         let Self { device, specs, buffers, steps, groups, .. } = self;
         groups.entry(program).or_insert_with(|| {
@@ -111,6 +141,7 @@ impl WgpuSession {
                 at.map_or(&device.no_state[i], |at| &buffers[at])
             };
             states
+                .iter()
                 .map(|ids| {
                     let bound = [&*steps, find(ids[0], 0), find(ids[1], 1)];
                     let entries: Vec<_> = bound
@@ -167,7 +198,20 @@ impl SessionState for WgpuSession {
         self.known.get(slot).copied().unwrap_or_else(StepRow::zeroed)
     }
 
+    fn collect(&mut self) -> Result<Option<&[StepRow]>, RunError> {
+        let Some(mut copy) = self.kept.pop_front() else { return Ok(None) };
+        let (collected, count) = (&mut self.collected, self.known.len());
+        collected.clear();
+        copy.read(&self.device, |bytes| {
+            let rows = bytes.chunks_exact(STEP_BYTES).take(count);
+            collected.extend(rows.map(bytemuck::pod_read_unaligned::<StepRow>));
+        })?;
+        self.unused.push(copy);
+        Ok(Some(&self.collected))
+    }
+
     fn set_step(&mut self, slot: usize, row: &StepRow) {
+        self.kept.clear();
         if let Some(place) = self.known.get_mut(slot) {
             *place = *row;
             let at = (slot * STEP_BYTES) as u64;
@@ -202,10 +246,12 @@ impl SessionState for WgpuSession {
         let states = saved.states.iter().zip(self.recurrent().map(|i| &self.buffers[i]));
         self.copy(&states.chain([(&saved.steps, &self.steps)]).collect::<Vec<_>>());
         (self.known, self.stale) = (saved.known.clone(), saved.stale);
+        self.kept.clear();
         true
     }
 
     fn reset(&mut self) {
+        self.kept.clear();
         let mut encoder =
             self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for i in self.recurrent() {

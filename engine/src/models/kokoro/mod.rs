@@ -223,6 +223,7 @@ impl Kokoro {
             priority: options.priority,
             cancel: options.cancel,
             node_ns: times.as_mut(),
+            ..Run::default()
         };
         self.text.run(&mut self.session, run)?;
         note(&mut trace.times, self.text.as_ref(), &lengths, times);
@@ -255,6 +256,7 @@ impl Kokoro {
             priority: options.priority,
             cancel: options.cancel,
             node_ns: times.as_mut(),
+            ..Run::default()
         };
         self.prosody.run(&mut self.session, run)?;
         note(&mut trace.times, self.prosody.as_ref(), &lengths, times);
@@ -281,6 +283,7 @@ impl Kokoro {
             priority: options.priority,
             cancel: options.cancel,
             node_ns: times.as_mut(),
+            ..Run::default()
         };
         self.audio.run(&mut self.session, run)?;
         note(&mut trace.times, self.audio.as_ref(), &lengths, times);

@@ -14,7 +14,10 @@ pub use graph::{Part, graph};
 use std::sync::Arc;
 
 use super::ModelError;
-use crate::backends::{Backend, CancelToken, Input, NodeTime, Priority, Program, Run, Session, node_times};
+use super::ahead::Ahead;
+use crate::backends::{
+    Backend, CancelToken, Input, NodeTime, Priority, Program, Run, RunError, Session, node_times,
+};
 use crate::formats::TensorSource;
 use crate::formats::gguf::Gguf;
 use crate::text::chat::ChatTemplate;
@@ -72,8 +75,13 @@ pub struct Llama {
     session: Session,
     context: usize,
     step_bytes: usize,
-    /// Tokens in the caches.
+    /// Tokens in the caches; steps that are under way may have put more there, which nobody will read.
     cached: Vec<u32>,
+    ahead: Ahead,
+    /// The newest token that was given out; it is in the caches once the next one is.
+    newest: u32,
+    /// Whether there is nothing to go on from: that ended the answer, or the caches were changed since.
+    done: bool,
     ids: Vec<i32>,
 }
 
@@ -120,6 +128,9 @@ impl Llama {
             context,
             step_bytes,
             cached: Vec::new(),
+            ahead: Ahead::new(backend),
+            newest: 0,
+            done: true,
             ids: Vec::with_capacity(rows),
         })
     }
@@ -154,6 +165,8 @@ impl Llama {
         let common = self.cached.iter().zip(tokens).take_while(|(a, b)| a == b).count().min(most);
         self.cached.truncate(common);
         self.session.truncate(0, common);
+        self.ahead.cut();
+        self.done = true;
         common
     }
 
@@ -242,31 +255,39 @@ impl Llama {
             inputs: &[Input::I32(&self.ids)],
             priority,
             cancel,
+            keep_step: true,
             ..Run::default()
         };
         self.prompt.run(&mut self.session, run)?;
         self.cached.extend_from_slice(&tokens[from..]);
-        Ok(self.session.step(0).token as u32)
+        let row = self.ahead.first(&mut self.session)?;
+        (self.newest, self.done) = (row.token as u32, row.done != 0);
+        Ok(self.newest)
     }
 
-    /// Feeds the newest token and draws the next; `None` once a stop token was drawn.
+    /// Feeds the newest token and draws the next; `None` once a stop token was drawn. A device that can computes the
+    /// token after that meanwhile.
     ///
     /// # Errors
-    /// A full context, or cancelled.
+    /// A full context, or cancelled; a call without the token set goes on where it was.
     pub fn next(&mut self, cancel: Option<&CancelToken>) -> Result<Option<u32>, ModelError> {
-        let row = self.session.step(0);
-        if row.done != 0 {
+        if self.done {
             return Ok(None);
         }
-        self.step.run(&mut self.session, Run { cancel, ..Run::default() })?;
-        self.cached.push(row.token as u32);
-        let row = self.session.step(0);
-        Ok((row.done == 0).then_some(row.token as u32))
+        if cancel.is_some_and(CancelToken::is_cancelled) {
+            return Err(RunError::Cancelled.into());
+        }
+        let Self { step, session, ahead, .. } = self;
+        let row = ahead
+            .next(session, |session| step.run(session, Run { cancel, keep_step: true, ..Run::default() }))?;
+        self.cached.push(self.newest);
+        (self.newest, self.done) = (row.token as u32, row.done != 0);
+        Ok((!self.done).then_some(self.newest))
     }
 
     /// Whether the newest drawn token ended the answer.
-    pub fn is_done(&mut self) -> bool {
-        self.session.step(0).done != 0
+    pub fn is_done(&self) -> bool {
+        self.done
     }
 
     /// Logits behind the last of `tokens`, the caches kept as far as they agree: for checks against references.
@@ -289,6 +310,8 @@ impl Llama {
         };
         self.prompt.run(&mut self.session, run)?;
         self.cached.push(tokens[end]);
+        let row = self.session.step(0);
+        (self.newest, self.done) = (row.token as u32, row.done != 0);
         Ok(())
     }
 
@@ -310,8 +333,7 @@ impl Llama {
         let mut times = Vec::new();
         let run = Run { node_ns: Some(&mut times), ..Run::default() };
         self.step.run(&mut self.session, run)?;
-        self.cached.clear();
-        self.session.truncate(0, 0);
+        self.forget();
         Ok(node_times(self.step.as_ref(), &[], &times))
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use self::hub::HubWeights;
 use super::ModelError;
+use super::ahead::Ahead;
 use crate::backends::{Backend, CancelToken, Input, NodeTime, Priority, Program, Run, Session, node_times};
 use crate::formats::TensorSource;
 use crate::formats::ctranslate2::Ct2;
@@ -76,6 +77,7 @@ pub struct Whisper {
     prompt: Box<dyn Program>,
     step: Box<dyn Program>,
     session: Session,
+    ahead: Ahead,
     /// Added to logits: nothing, at the first token, at later ones.
     biases: [Vec<f32>; 3],
     encoded_rows: usize,
@@ -128,6 +130,7 @@ impl Whisper {
             [bias(&[]), bias(&[&special.suppress, &special.suppress_first]), bias(&[&special.suppress])];
         Ok(Self {
             session: backend.session(&[encoder, prompt, step])?,
+            ahead: Ahead::new(backend),
             encoder: backend.compile(encoder, &set)?,
             prompt: backend.compile(prompt, &set)?,
             step: backend.compile(step, &set)?,
@@ -217,6 +220,7 @@ impl Whisper {
             outputs: &mut [(0, &mut self.logits)],
             priority: Priority::Transcribe,
             cancel,
+            keep_step: true,
             ..Run::default()
         };
         self.prompt.run(&mut self.session, run)?;
@@ -226,8 +230,8 @@ impl Whisper {
             Decoded { no_speech: probability(start, self.special.no_speech as usize), ..Decoded::default() };
         let room = self.config.text_positions.saturating_sub(prompt.len() + 1);
         let mut sum = 0.0;
+        let mut row = self.ahead.first(&mut self.session)?;
         loop {
-            let row = self.session.step(0);
             sum += row.logprob;
             if row.done != 0 {
                 decoded.ended = true;
@@ -237,14 +241,18 @@ impl Whisper {
             if decoded.ids.len() >= options.max_tokens.min(room) {
                 break;
             }
-            let run = Run {
-                lengths: &[self.encoded_rows],
-                inputs: &[Input::F32(later)],
-                priority: Priority::Transcribe,
-                cancel,
-                ..Run::default()
-            };
-            self.step.run(&mut self.session, run)?;
+            let (step, lengths, inputs) = (&self.step, [self.encoded_rows], [Input::F32(later)]);
+            row = self.ahead.next(&mut self.session, |session| {
+                let run = Run {
+                    lengths: &lengths,
+                    inputs: &inputs,
+                    priority: Priority::Transcribe,
+                    cancel,
+                    keep_step: true,
+                    ..Run::default()
+                };
+                step.run(session, run)
+            })?;
         }
         decoded.mean_logprob = sum / decoded.ids.len().max(1) as f32;
         Ok(decoded)
