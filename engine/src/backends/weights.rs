@@ -2,6 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CompileError, CompileErrorKind};
@@ -123,6 +124,87 @@ pub fn plain_rows(spec: &WeightSpec, view: &TensorView<'_>) -> Result<Vec<f32>, 
     Ok((0..spec.rows).flat_map(row).map(|at| data[at]).collect())
 }
 
+/// Numbers that [`plain_pieces`] gives at a time: 4 MiB of them.
+#[cfg(feature = "wgpu")]
+const PIECE: usize = 1 << 20;
+
+/// The numbers of [`plain_rows`] some at a time, in their order: `give` is told the place of the first. Takes memory for
+/// [`PIECE`] of them, or for one row of a convolution, beside the file.
+///
+/// # Errors
+/// Bytes that do not belong to the type, and what `give` says.
+#[cfg(feature = "wgpu")]
+pub(crate) fn plain_pieces(
+    spec: &WeightSpec,
+    view: &TensorView<'_>,
+    mut give: impl FnMut(usize, &[f32]) -> Result<(), CompileErrorKind>,
+) -> Result<(), CompileErrorKind> {
+    let (rows, cols) = (spec.rows, spec.cols);
+    let mut read = Vec::new();
+    if matches!(spec.layout, WeightLayout::Matrix | WeightLayout::Vector) {
+        for at in (0..rows * cols).step_by(PIECE) {
+            read_range(view, at..(at + PIECE).min(rows * cols), &mut read)?;
+            give(at, &read)?;
+        }
+        return Ok(());
+    }
+    let most = (PIECE / cols.max(1)).max(1);
+    let mut turned = Vec::new();
+    for first in (0..rows).step_by(most) {
+        let count = most.min(rows - first);
+        turned.clear();
+        turned.resize(count * cols, 0.0);
+        match spec.layout {
+            WeightLayout::ConvTransposed { taps, .. } => {
+                // A channel's rows stand side by side in the file.
+                let channels = cols / taps;
+                for channel in 0..channels {
+                    let start = (channel * rows + first) * taps;
+                    read_range(view, start..start + count * taps, &mut read)?;
+                    for (i, &x) in read.iter().enumerate() {
+                        turned[i / taps * cols + i % taps * channels + channel] = x;
+                    }
+                }
+            }
+            _ => {
+                read_range(view, first * cols..(first + count) * cols, &mut read)?;
+                for (i, x) in turned.iter_mut().enumerate() {
+                    *x = read[file_index(spec, i / cols, i % cols)];
+                }
+            }
+        }
+        give(first * cols, &turned)?;
+    }
+    Ok(())
+}
+
+/// Numbers of a tensor as f32, in the file's order.
+#[cfg(feature = "wgpu")]
+fn read_range(view: &TensorView<'_>, range: Range<usize>, out: &mut Vec<f32>) -> Result<(), FormatError> {
+    let (len, bytes) = (view.ty.block_len(), view.ty.block_bytes());
+    let blocks = range.start / len..range.end.div_ceil(len);
+    let Some(data) = view.data.get(blocks.start * bytes..blocks.end * bytes) else {
+        let (expected, found) = ((blocks.end * bytes) as u64, view.data.len() as u64);
+        let kind = FormatErrorKind::SizeMismatch { expected, found, unit: "bytes" };
+        return Err(FormatError::about(kind, format_args!("tensor `{}`", view.name)));
+    };
+    out.resize(blocks.len() * len, 0.0);
+    crate::formats::blocks::dequantize(view.ty, data, out)?;
+    out.truncate(range.end - blocks.start * len);
+    out.drain(..range.start - blocks.start * len);
+    if let Some(affine) = &view.affine {
+        let row = (view.elements() / view.shape.first().copied().unwrap_or(1).max(1)).max(1);
+        let (mut at, mut rest) = (range.start, out.as_mut_slice());
+        while !rest.is_empty() {
+            let (same, behind) = rest.split_at_mut((row - at % row).min(rest.len()));
+            affine.apply(at / row, same);
+            at += same.len();
+            rest = behind;
+        }
+    }
+    Ok(())
+}
+
 /// Tensors held in memory: derived weights and tests.
 #[derive(Default, Clone)]
 pub struct MemoryTensors {
@@ -239,5 +321,63 @@ impl TensorSource for MemoryTensors {
     fn only(&self, name: &str) -> Option<Arc<dyn TensorSource>> {
         let (key, stored) = self.tensors.get_key_value(name)?;
         Some(Arc::new(Self { tensors: BTreeMap::from([(key.clone(), stored.clone())]) }))
+    }
+}
+
+#[cfg(all(test, feature = "wgpu"))]
+mod tests {
+    use super::*;
+    use crate::formats::testing::quantize;
+
+    fn pieces(spec: &WeightSpec, view: &TensorView<'_>) -> Vec<f32> {
+        let mut all = Vec::new();
+        plain_pieces(spec, view, |first, numbers| {
+            assert_eq!(first, all.len());
+            assert!(numbers.len() <= PIECE.max(spec.cols));
+            all.extend_from_slice(numbers);
+            Ok(())
+        })
+        .unwrap();
+        all
+    }
+
+    #[test]
+    fn pieces_are_the_plain_rows() {
+        let layouts = [
+            // Several pieces each; the last row of the convolutions is cut off from the rest.
+            (WeightLayout::Matrix, 1200, 1024, TensorType::F16, vec![1200, 1024]),
+            (WeightLayout::Matrix, 1111, 1024, TensorType::Q4K, vec![1111, 1024]),
+            (WeightLayout::Vector, 1, PIECE + 5, TensorType::F32, vec![PIECE + 5]),
+            (WeightLayout::Conv { taps: 3 }, 701, 1500, TensorType::F32, vec![701, 500, 3]),
+            (WeightLayout::Conv { taps: 4 }, 6, 256, TensorType::Q8_0, vec![6, 8, 32]),
+            (
+                WeightLayout::ConvTransposed { taps: 4, stride: 2 },
+                700,
+                1600,
+                TensorType::F32,
+                vec![400, 700, 4],
+            ),
+        ];
+        for (layout, rows, cols, ty, shape) in layouts {
+            let spec = WeightSpec { name: "w".into(), rows, cols, layout };
+            let values: Vec<f32> = (0..rows * cols).map(|i| (i as f32 * 0.37).sin()).collect();
+            let data = quantize(ty, &values);
+            let view = TensorView { name: "w", ty, shape, data: &data, affine: None };
+            assert!(pieces(&spec, &view) == plain_rows(&spec, &view).unwrap(), "{layout:?} {ty}");
+        }
+    }
+
+    #[test]
+    fn scales_belong_to_rows_wherever_pieces_end() {
+        let (rows, cols) = (7, 300_001);
+        let data: Vec<u8> = (0..rows * cols).map(|i| (i % 251) as u8).collect();
+        let scales: Vec<f32> = (0..rows).map(|i| 0.5 + i as f32).collect();
+        let zeros: Vec<f32> = (0..rows).map(|i| i as f32).collect();
+        let affine = Some(Affine { scales: &scales, zeros: &zeros });
+        let spec = WeightSpec { name: "w".into(), rows, cols, layout: WeightLayout::Matrix };
+        let view = TensorView { name: "w", ty: TensorType::U8, shape: vec![rows, cols], data: &data, affine };
+        assert!(pieces(&spec, &view) == plain_rows(&spec, &view).unwrap());
+        let short = TensorView { data: &data[..data.len() - 1], ..view };
+        assert!(plain_pieces(&spec, &short, |_, _| Ok(())).is_err());
     }
 }

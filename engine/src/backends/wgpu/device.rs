@@ -1,6 +1,7 @@
 //! The adapter that is chosen, buffers, and pipelines that are made once for all programs.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -16,6 +17,11 @@ pub(super) const STATES: usize = 2;
 
 /// Whoever waits for the device tells of all that is done, and may be a moment behind another thread that sees it too.
 pub(super) const TOLD_WITHIN: Duration = Duration::from_secs(2);
+
+/// Bytes of weights that are handed over at a time, and that wait to be copied at most: the driver keeps each in memory of
+/// the host until then.
+const UPLOAD: usize = 4 << 20;
+const UPLOADS: usize = 24 << 20;
 
 /// A compiled entry point.
 #[derive(Clone)]
@@ -48,6 +54,8 @@ pub(super) struct Device {
     pub(super) no_weight: wgpu::Buffer,
     /// Stand where a kernel uses no state; two, as writable bindings must not be the same buffer.
     pub(super) no_state: [wgpu::Buffer; STATES],
+    /// Bytes of uploads that wait to be copied.
+    waiting: AtomicUsize,
     layout: wgpu::PipelineLayout,
     modules: Mutex<HashMap<String, wgpu::ShaderModule>>,
     kernels: Mutex<HashMap<(String, &'static str), Kernel>>,
@@ -146,6 +154,7 @@ impl Device {
             group1,
             no_weight,
             no_state,
+            waiting: AtomicUsize::new(0),
             layout,
             modules: Mutex::default(),
             kernels: Mutex::default(),
@@ -168,6 +177,32 @@ impl Device {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = storage(&self.device, size);
         if wait(scope.pop()).is_some() { Err(out()) } else { Ok(buffer) }
+    }
+
+    /// Writes into a buffer; `at` and the length are multiples of 4. Waits now and then for what was written before.
+    ///
+    /// # Errors
+    /// A lost device.
+    pub(super) fn upload(&self, to: &wgpu::Buffer, at: u64, bytes: &[u8]) -> Result<(), CompileErrorKind> {
+        for (i, piece) in bytes.chunks(UPLOAD).enumerate() {
+            self.queue.write_buffer(to, at + (i * UPLOAD) as u64, piece);
+            if self.waiting.fetch_add(piece.len(), Ordering::Relaxed) + piece.len() >= UPLOADS {
+                self.finish_uploads()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was written is where it belongs.
+    ///
+    /// # Errors
+    /// A lost device.
+    pub(super) fn finish_uploads(&self) -> Result<(), CompileErrorKind> {
+        if self.waiting.swap(0, Ordering::Relaxed) > 0 {
+            self.queue.submit([]);
+            self.finish().map_err(|e| self.failed_to_make(e))?;
+        }
+        Ok(())
     }
 
     /// A buffer that the host reads.
@@ -238,11 +273,14 @@ impl Device {
     /// # Errors
     /// What it said when it failed.
     pub(super) fn check_made(&self) -> Result<(), CompileErrorKind> {
-        let failed = |e: RunError| match e {
+        self.check().map_err(|e| self.failed_to_make(e))
+    }
+
+    fn failed_to_make(&self, error: RunError) -> CompileErrorKind {
+        match error {
             RunError::DeviceLost { device, message } => CompileErrorKind::Device { device, message },
             other => CompileErrorKind::Device { device: self.adapter.clone(), message: other.to_string() },
-        };
-        self.check().map_err(failed)
+        }
     }
 
     pub(super) fn lost(&self, message: impl ToString) -> RunError {

@@ -130,7 +130,8 @@ impl Backend for Wgpu {
 
     fn compile(&self, graph: &Graph, weights: &WeightSet) -> Result<Box<dyn Program>, CompileError> {
         let program = program::WgpuProgram::new(graph, weights, self.device.clone())?;
-        self.device.check_made().map_err(|kind| CompileError::in_graph(&graph.name, kind))?;
+        let made = self.device.finish_uploads().and_then(|()| self.device.check_made());
+        made.map_err(|kind| CompileError::in_graph(&graph.name, kind))?;
         Ok(Box::new(program))
     }
 

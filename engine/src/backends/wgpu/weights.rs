@@ -1,6 +1,6 @@
 //! Uploads: block weights as they stand in the file, everything else in the form that its kernel reads. 8-bit matrices
 //! stay so with their scales and zero points in linear layers and tables; convolutions and recurrences, whose kernels read
-//! f32, widen them here.
+//! f32, widen them here. All goes over in pieces: beside the file's own pages the host holds some MiB.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::device::{Device, Kernel};
 #[cfg(test)]
 use super::kernel::family_source;
 use super::kernel::{TILE, source};
-use crate::backends::weights::plain_rows;
+use crate::backends::weights::plain_pieces;
 use crate::backends::{CompileError, CompileErrorKind, WeightSet};
 use crate::formats::{TensorType, TensorView};
 use crate::graph::WeightSpec;
@@ -53,28 +53,69 @@ pub(super) fn packed(
             || view.shape.first() == Some(&spec.rows);
         let wide = matches!(view.ty, TensorType::F32 | TensorType::I32 | TensorType::I64);
         if wide || (integer && !by_row) {
-            let parts = upload_parts(device, spec, bytemuck::cast_slice(&plain_rows(spec, view)?))?;
+            let parts = Parts::new(device, spec, size_of::<f32>() * spec.cols)?;
+            plain_pieces(spec, view, |first, numbers| {
+                parts.write(size_of::<f32>() * first, bytemuck::cast_slice(numbers))
+            })?;
+            let parts = parts.parts;
             return Ok(Packed { parts, ty: TensorType::F32, factors: None });
         }
-        let parts = upload_parts(device, spec, checked(spec, view)?)?;
+        let bytes = checked(spec, view)?;
+        let parts = Parts::new(device, spec, bytes.len() / spec.rows.max(1))?;
+        parts.write(0, bytes)?;
+        let parts = parts.parts;
         let one = |row| view.affine.map_or((1.0, 0.0), |affine| affine.of(row));
         let factors: Vec<f32> =
             (0..if integer { spec.rows } else { 0 }).flat_map(|row| <[f32; 2]>::from(one(row))).collect();
-        let factors = integer.then(|| upload(device, spec, bytemuck::cast_slice(&factors))).transpose()?;
+        let factors = integer.then(|| table(device, bytemuck::cast_slice(&factors))).transpose()?;
         Ok(Packed { parts, ty: view.ty, factors })
     })
 }
 
-fn upload_parts(device: &Device, spec: &WeightSpec, bytes: &[u8]) -> Result<Vec<Part>, CompileErrorKind> {
-    let row = (bytes.len() / spec.rows.max(1)).max(1);
-    let most = usize::try_from(device.part_bytes).unwrap_or(usize::MAX).saturating_sub(TAIL) / row;
-    let rows = most.max(1).saturating_mul(row);
-    let part = |(i, bytes): (usize, &[u8])| {
-        let buffer = upload(device, spec, bytes)?;
-        Ok(Part { buffer, first: i * rows / row, rows: bytes.len() / row })
-    };
-    bytes.chunks(rows).enumerate().map(part).collect()
+/// The parts of a matrix while they are filled.
+struct Parts<'a> {
+    device: &'a Device,
+    parts: Vec<Part>,
+    /// Bytes of a row.
+    row: usize,
 }
+
+impl<'a> Parts<'a> {
+    /// Parts for all rows of `row` bytes each.
+    fn new(device: &'a Device, spec: &WeightSpec, row: usize) -> Result<Self, CompileErrorKind> {
+        let row = row.max(1);
+        let most = usize::try_from(device.part_bytes).unwrap_or(usize::MAX).saturating_sub(TAIL) / row;
+        let part = |first| {
+            let rows = most.max(1).min(spec.rows - first);
+            Ok::<_, CompileErrorKind>(Part {
+                buffer: made(device, spec, rows.saturating_mul(row))?,
+                first,
+                rows,
+            })
+        };
+        let parts = (0..spec.rows).step_by(most.max(1)).map(part);
+        let parts = parts.collect::<Result<_, CompileErrorKind>>()?;
+        Ok(Self { device, parts, row })
+    }
+
+    /// Writes bytes of the whole matrix, from `at` on, which is a multiple of 4 within its part; all of them where they end
+    /// within a part and not at a multiple of 4.
+    fn write(&self, at: usize, bytes: &[u8]) -> Result<(), CompileErrorKind> {
+        for part in &self.parts {
+            let start = part.first * self.row;
+            let from = at.max(start);
+            let to = (at + bytes.len()).min(start + part.rows * self.row);
+            if from < to {
+                let own = &bytes[from - at..to - at];
+                upload(self.device, &part.buffer, (from - start) as u64, own)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of a matrix that are turned at a time.
+const COLUMNS: usize = 1 << 20;
 
 /// Bytes behind a weight, as an unaligned word is read from two.
 const TAIL: usize = 4;
@@ -103,7 +144,11 @@ pub(super) fn plain(
     spec: &WeightSpec,
 ) -> Result<wgpu::Buffer, CompileError> {
     let made = weights.get_or_pack(graph, spec, |view| {
-        Ok(Plain(upload(device, spec, bytemuck::cast_slice(&plain_rows(spec, view)?))?))
+        let buffer = made(device, spec, size_of::<f32>() * spec.rows * spec.cols)?;
+        plain_pieces(spec, view, |first, numbers| {
+            device.upload(&buffer, (size_of::<f32>() * first) as u64, bytemuck::cast_slice(numbers))
+        })?;
+        Ok(Plain(buffer))
     })?;
     Ok(made.0.clone())
 }
@@ -119,31 +164,57 @@ pub(super) fn columns(
     spec: &WeightSpec,
 ) -> Result<wgpu::Buffer, CompileError> {
     let made = weights.get_or_pack(graph, spec, |view| {
-        let rows = plain_rows(spec, view)?;
-        let turned: Vec<f32> =
-            (0..spec.cols).flat_map(|col| rows.iter().skip(col).step_by(spec.cols)).copied().collect();
-        Ok(Columns(upload(device, spec, bytemuck::cast_slice(&turned))?))
+        let (rows, cols) = (spec.rows.max(1), spec.cols);
+        let buffer = made(device, spec, size_of::<f32>() * rows * cols)?;
+        // All is read for each piece of columns: most matrices are one.
+        let most = (COLUMNS / rows).max(1);
+        let mut turned = Vec::new();
+        for first in (0..cols).step_by(most) {
+            let columns = first..(first + most).min(cols);
+            turned.clear();
+            turned.resize(columns.len() * rows, 0.0);
+            plain_pieces(spec, view, |at, numbers| {
+                for (i, &x) in numbers.iter().enumerate() {
+                    let (row, col) = ((at + i) / cols, (at + i) % cols);
+                    if columns.contains(&col) {
+                        turned[(col - first) * rows + row] = x;
+                    }
+                }
+                Ok(())
+            })?;
+            device.upload(
+                &buffer,
+                (size_of::<f32>() * first * rows) as u64,
+                bytemuck::cast_slice(&turned),
+            )?;
+        }
+        Ok(Columns(buffer))
     })?;
     Ok(made.0.clone())
 }
 
-fn upload(device: &Device, spec: &WeightSpec, bytes: &[u8]) -> Result<wgpu::Buffer, CompileErrorKind> {
-    let buffer = device.buffer(bytes.len().saturating_add(TAIL)).map_err(|kind| match kind {
+/// Memory for a weight of so many bytes.
+fn made(device: &Device, spec: &WeightSpec, bytes: usize) -> Result<wgpu::Buffer, CompileErrorKind> {
+    device.buffer(bytes.saturating_add(TAIL)).map_err(|kind| match kind {
         CompileErrorKind::OutOfMemory { bytes, device: name } if bytes as u64 > device.most_bytes() => {
             let most = device.most_bytes();
             let message = format!("`{}` has {bytes} bytes and a binding holds {most}", spec.name);
             CompileErrorKind::Device { device: name, message }
         }
         other => other,
-    })?;
+    })
+}
+
+/// Writes bytes of any number.
+fn upload(device: &Device, buffer: &wgpu::Buffer, at: u64, bytes: &[u8]) -> Result<(), CompileErrorKind> {
     let whole = bytes.len() / 4 * 4;
-    device.queue.write_buffer(&buffer, 0, &bytes[..whole]);
+    device.upload(buffer, at, &bytes[..whole])?;
     if whole < bytes.len() {
         let mut last = [0; 4];
         last[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
-        device.queue.write_buffer(&buffer, whole as u64, &last);
+        device.upload(buffer, at + whole as u64, &last)?;
     }
-    Ok(buffer)
+    Ok(())
 }
 
 /// A small table that the host computed.
