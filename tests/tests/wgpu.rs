@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
 use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
-use repartee_engine::backends::{Backend, CancelToken, CompileErrorKind, MemoryTensors};
+use repartee_engine::backends::{Backend, CancelToken, CompileErrorKind, Input, MemoryTensors, Run};
 use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_engine::graph::{GraphBuilder, UnaryOp};
@@ -18,7 +18,7 @@ use repartee_tests::compare::{Tolerance, compare};
 use repartee_tests::subjects::wgpu;
 
 const SOFTWARE: WgpuOptions =
-    WgpuOptions { allow_software: true, poison: false, part_bytes: None, steps_ahead: None };
+    WgpuOptions { allow_software: true, poison: false, part_bytes: None, steps_ahead: None, pipelines: None };
 
 /// The tokens of a question, prefilled in two pieces, and a reply that is drawn on the device.
 fn reply(backend: &dyn Backend, sampling: &Sampling, steps: usize) -> (String, Vec<u32>) {
@@ -96,6 +96,50 @@ fn the_voice_detector_scores_as_on_the_cpu() {
     let tolerance =
         Tolerance::new(1e-4, 0.0, "some 60 chunks of a recurrence in f32, summed in another order");
     compare(&expected, &scores(&gpu), 1, tolerance).unwrap();
+}
+
+/// A second start makes of the file what the first made of the source, and a file that is wrong costs only time.
+#[test]
+fn compiled_pipelines_are_kept_and_a_wrong_file_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipelines = Some(folder.path().join("pipelines"));
+    let relu = || {
+        let gpu = wgpu(WgpuOptions { pipelines: pipelines.clone(), ..SOFTWARE })?;
+        let mut g = GraphBuilder::new("relu");
+        let n = g.symbol("n", 4);
+        let x = g.input_f32("x", n, 1);
+        let y = g.unary(x, UnaryOp::Relu);
+        g.output("y", y);
+        let graph = g.finish().unwrap();
+        let program = gpu.compile(&graph, &gpu.weight_set(Arc::new(MemoryTensors::new()))).unwrap();
+        let (mut session, mut out) = (gpu.session(&[&graph]).unwrap(), Vec::new());
+        let (inputs, outputs) = ([Input::F32(&[-1.0, 2.0, -3.0])], &mut [(0, &mut out)]);
+        program.run(&mut session, Run { lengths: &[3], inputs: &inputs, outputs, ..Run::default() }).unwrap();
+        assert_eq!(out, [0.0, 2.0, 0.0]);
+        Some(gpu.name())
+    };
+    let Some(name) = relu() else { return };
+    if !name.contains("Vulkan") {
+        return;
+    }
+    let files = || -> Vec<_> {
+        let all = std::fs::read_dir(folder.path().join("pipelines")).unwrap();
+        all.map(|entry| entry.unwrap().path()).collect()
+    };
+    let [file] = &files()[..] else { panic!("{:?}", files()) };
+    let kept = std::fs::read(file).unwrap();
+    relu();
+    assert_eq!(files().len(), 1);
+    let wrong = [Vec::new(), vec![0xa5; 1 << 20], kept[..kept.len() / 2].to_vec()];
+    for bytes in wrong {
+        std::fs::write(file, &bytes).unwrap();
+        relu();
+        assert!(std::fs::read(file).unwrap() != bytes, "it was replaced");
+    }
+    // What can't be written is not missed.
+    std::fs::remove_file(file).unwrap();
+    std::fs::create_dir(file).unwrap();
+    relu();
 }
 
 /// What does not fit is refused with its size when it is compiled: nothing panics, and the device goes on working.

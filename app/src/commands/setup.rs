@@ -48,7 +48,9 @@ pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
         BackendName::Auto | BackendName::Cpu => Ok(Box::new(Cpu::new(CpuOptions::default()))),
         #[cfg(feature = "wgpu")]
         BackendName::Wgpu => {
-            let options = WgpuOptions { allow_software: true, ..WgpuOptions::default() };
+            // Without a folder the pipelines are compiled at each start.
+            let pipelines = repartee_models::Cache::open().ok().map(|cache| cache.root().join("pipelines"));
+            let options = WgpuOptions { allow_software: true, pipelines, ..WgpuOptions::default() };
             Ok(Box::new(
                 Wgpu::new(options).context("choose `--backend cpu`, or give this machine a GPU driver")?,
             ))

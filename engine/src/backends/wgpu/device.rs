@@ -1,11 +1,12 @@
 //! The adapter that is chosen, buffers, and pipelines that are made once for all programs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::pipelines::Pipelines;
 use super::{WgpuError, WgpuOptions};
 use crate::backends::executor::Turnstile;
 use crate::backends::{CompileErrorKind, RunError};
@@ -57,6 +58,9 @@ pub(super) struct Device {
     /// Bytes of uploads that wait to be copied.
     waiting: AtomicUsize,
     layout: wgpu::PipelineLayout,
+    pipelines: Option<Pipelines>,
+    /// Whether pipelines were made since these were written.
+    has_new: AtomicBool,
     modules: Mutex<HashMap<String, wgpu::ShaderModule>>,
     kernels: Mutex<HashMap<(String, &'static str), Kernel>>,
     /// What the driver said outside of any call that could report it.
@@ -106,9 +110,14 @@ impl Device {
         let limits = adapter.limits();
         let timestamps = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let has_timestamps = adapter.features().contains(timestamps);
+        let on_disk = wgpu::Features::PIPELINE_CACHE;
+        let folder = options.pipelines.filter(|_| adapter.features().contains(on_disk));
+        let mut required_features = wgpu::Features::empty();
+        required_features.set(timestamps, has_timestamps);
+        required_features.set(on_disk, folder.is_some());
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("repartee compute"),
-            required_features: if has_timestamps { timestamps } else { wgpu::Features::empty() },
+            required_features,
             required_limits: limits.clone(),
             ..wgpu::DeviceDescriptor::default()
         };
@@ -133,6 +142,7 @@ impl Device {
             bind_group_layouts: &[Some(&group0), Some(&group1)],
             immediate_size: 0,
         });
+        let pipelines = folder.and_then(|folder| Pipelines::open(&device, &info, &folder));
         let is_software = info.device_type == wgpu::DeviceType::Cpu;
         let empty = || storage(&device, 4);
         let (no_weight, no_state) = (empty(), [empty(), empty()]);
@@ -155,6 +165,8 @@ impl Device {
             no_weight,
             no_state,
             waiting: AtomicUsize::new(0),
+            pipelines,
+            has_new: AtomicBool::new(false),
             layout,
             modules: Mutex::default(),
             kernels: Mutex::default(),
@@ -244,7 +256,7 @@ impl Device {
             module: shader,
             entry_point: Some(entry),
             compilation_options: wgpu::PipelineCompilationOptions::default(),
-            cache: None,
+            cache: self.pipelines.as_ref().map(Pipelines::cache),
         });
         if let Some(e) = wait(scope.pop()) {
             modules.remove(module);
@@ -253,7 +265,17 @@ impl Device {
         }
         let kernel = Kernel { entry, pipeline };
         kernels.insert(key, kernel.clone());
+        self.has_new.store(true, Ordering::Relaxed);
         Ok(kernel)
+    }
+
+    /// Keeps the pipelines that were made for the next start.
+    pub(super) fn save_pipelines(&self) {
+        if let Some(pipelines) = &self.pipelines
+            && self.has_new.swap(false, Ordering::Relaxed)
+        {
+            pipelines.save();
+        }
     }
 
     /// Whether the device still works.

@@ -21,6 +21,7 @@
 //! | `plan` | where values lie in the arena |
 //! | `kernel` | a dispatch: kernel, words that depend on lengths, bindings |
 //! | `rows`, `products`, `attention`, `sample` | from an op to its dispatches; WGSL of the same name |
+//! | `pipelines` | compiled pipelines on disk |
 //! | `measure` | what the adapter can do at best |
 //! | `program`, `session`, `weights`, `staging` | running, states, uploads, reading back |
 //!
@@ -38,6 +39,7 @@ mod device;
 mod fuse;
 mod kernel;
 mod measure;
+mod pipelines;
 mod plan;
 mod products;
 mod program;
@@ -47,13 +49,14 @@ mod session;
 mod staging;
 mod weights;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Backend, CompileError, Floors, Program, Session, WeightSet, unite_states};
 use crate::graph::Graph;
 
 /// How to choose and set up a device.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct WgpuOptions {
     /// Whether a software adapter will do: for tests without a GPU.
     pub allow_software: bool,
@@ -65,6 +68,9 @@ pub struct WgpuOptions {
     /// Steps that may be under way beside the one whose token is waited for; when not given one on a GPU and none where
     /// software computes. For tests.
     pub steps_ahead: Option<usize>,
+    /// Folder of this user's for compiled pipelines, made when there is something to keep; nothing is kept when not given,
+    /// or where the adapter's API has no such cache (Vulkan has).
+    pub pipelines: Option<PathBuf>,
 }
 
 /// Why there is no device.
@@ -132,6 +138,7 @@ impl Backend for Wgpu {
         let program = program::WgpuProgram::new(graph, weights, self.device.clone())?;
         let made = self.device.finish_uploads().and_then(|()| self.device.check_made());
         made.map_err(|kind| CompileError::in_graph(&graph.name, kind))?;
+        self.device.save_pipelines();
         Ok(Box::new(program))
     }
 
