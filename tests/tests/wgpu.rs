@@ -10,11 +10,12 @@ use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_engine::graph::{GraphBuilder, UnaryOp};
 use repartee_engine::models::ModelError;
-use repartee_engine::models::llama::{Llama, LlamaOptions, Sampling};
+use repartee_engine::models::llama::{self, Llama, LlamaConfig, LlamaOptions, Part, Sampling};
 use repartee_engine::models::silero::{CHUNK_SAMPLES, SileroVad};
 use repartee_engine::text::chat::{ChatOptions, Message, Role};
 use repartee_engine::text::tokenizer::Special;
 use repartee_tests::compare::{Tolerance, compare};
+use repartee_tests::random_model;
 use repartee_tests::subjects::wgpu;
 
 const SOFTWARE: WgpuOptions =
@@ -96,6 +97,42 @@ fn the_voice_detector_scores_as_on_the_cpu() {
     let tolerance =
         Tolerance::new(1e-4, 0.0, "some 60 chunks of a recurrence in f32, summed in another order");
     compare(&expected, &scores(&gpu), 1, tolerance).unwrap();
+}
+
+/// Timestamps between kernels change nothing of what they compute, and each node that does something has a time.
+#[test]
+fn a_timed_run_computes_what_any_run_does() {
+    let Some(gpu) = wgpu(SOFTWARE) else { return };
+    let mut bytes = Vec::new();
+    random_model::write(&random_model::SMALL, 3, &mut bytes).unwrap();
+    let file = Arc::new(Gguf::from_bytes(bytes).unwrap());
+    let config = LlamaConfig::from_gguf(&file).unwrap();
+    let graph = llama::graph(&config, file.as_ref(), Part::Prompt { max: 8 }, 32, 1).unwrap();
+    let program = gpu.compile(&graph, &gpu.weight_set(file)).unwrap();
+    let run = |node_ns: Option<&mut Vec<u64>>| {
+        let (mut session, mut logits) = (gpu.session(&[&graph]).unwrap(), Vec::new());
+        let inputs = [Input::I32(&[5, 6, 7, 8, 9])];
+        let outputs = &mut [(0, &mut logits)];
+        let run = Run { lengths: &[5], inputs: &inputs, outputs, node_ns, ..Run::default() };
+        program.run(&mut session, run).unwrap();
+        let states = graph.states.iter().map(|state| session.state().read_state(&state.name).unwrap());
+        (logits, states.collect::<Vec<_>>(), session.step(0))
+    };
+    let plain = run(None);
+    assert!(plain.0.len() == config.vocabulary && plain.0.iter().all(|x| x.is_finite()));
+    assert!(plain.1.iter().all(|state| state.iter().any(|&x| x != 0.0)));
+    let mut times = Vec::new();
+    for runs in 1..3 {
+        assert!(run(Some(&mut times)) == plain, "run {runs}");
+    }
+    if times.is_empty() {
+        return; // The adapter has no timestamps.
+    }
+    assert_eq!(times.len(), graph.nodes.len());
+    for (place, &ns) in program.placement().iter().zip(&times) {
+        // Others do the work of those in brackets.
+        assert_eq!(ns > 0, !place.kernel.starts_with('('), "{place:?}: {ns}");
+    }
 }
 
 /// A second start makes of the file what the first made of the source, and a file that is wrong costs only time.

@@ -2,7 +2,7 @@
 //! are made, and what looks like these and is none of them.
 
 use repartee_engine::formats::TensorType;
-use repartee_engine::graph::{BinaryOp, Direction, Precision, Value};
+use repartee_engine::graph::{BinaryOp, CacheStart, Direction, KeyValues, Precision, StateType, Value};
 
 use crate::case::{Case, Maker};
 use crate::compare::Tolerance;
@@ -21,6 +21,7 @@ pub fn cases() -> Vec<Case> {
     sums(&mut cases);
     no_sums(&mut cases);
     makers(&mut cases);
+    cached_makers(&mut cases);
     cases.push(wide_recurrence());
     cases
 }
@@ -122,6 +123,32 @@ fn makers(cases: &mut Vec<Case>) {
         one(format!("attention of {heads} heads, causal {causal}"), 96, &|m, inputs| {
             m.g.attention_rows(inputs, heads, heads, 0.2, causal)
         });
+    }
+}
+
+/// Attention over caches, as in a language model's step: the rows of several slots, at positions of their own.
+fn cached_makers(cases: &mut Vec<Case>) {
+    for (slots, heads, kv_heads, head_dim) in [(1, 4, 2, 32), (2, 2, 1, 64), (3, 3, 3, 32)] {
+        let name = format!("together.attention over caches of {slots} slots, {heads} over {kv_heads} heads");
+        let mut m = Maker::with_slots(name, slots, ROUNDED);
+        let cols = heads * head_dim;
+        for name in ["a", "b"] {
+            m.weight(name, TensorType::Q8_0, &[17, cols], 0.2);
+        }
+        let [keys, values] = ["k", "v"].map(|name| m.g.cache(name, 24, kv_heads, head_dim, StateType::F16));
+        let rows = m.slot_rows(slots, 6);
+        let q = m.input(rows, cols, false);
+        let [k, v] = [(); 2].map(|()| m.input(rows, kv_heads * head_dim, false));
+        m.g.cache_write(k, keys, CacheStart::Position);
+        m.g.cache_write(v, values, CacheStart::Position);
+        let y = m.g.attention_cached(q, heads, kv_heads, 0.2, KeyValues::Cache { keys, values });
+        for weight in ["a", "b"] {
+            let product = m.g.linear(y, weight, None, 17, Precision::Int8);
+            m.output(product);
+        }
+        m.g.advance(q);
+        let case = m.runs(&[&[6], &[1], &[0], &[2]]).truncate(slots - 1, 3).run(&[1]);
+        cases.push(case.cancelled(&[3]).run(&[5]));
     }
 }
 

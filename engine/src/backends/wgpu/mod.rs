@@ -41,6 +41,8 @@ mod kernel;
 mod measure;
 mod pipelines;
 mod plan;
+#[cfg(test)]
+mod plan_tests;
 mod products;
 mod program;
 mod rows;
