@@ -18,8 +18,14 @@ use repartee_tests::compare::{Tolerance, compare};
 use repartee_tests::random_model;
 use repartee_tests::subjects::wgpu;
 
-const SOFTWARE: WgpuOptions =
-    WgpuOptions { allow_software: true, poison: false, part_bytes: None, steps_ahead: None, pipelines: None };
+const SOFTWARE: WgpuOptions = WgpuOptions {
+    allow_software: true,
+    poison: false,
+    part_bytes: None,
+    steps_ahead: None,
+    warm_up: None,
+    pipelines: None,
+};
 
 /// The tokens of a question, prefilled in two pieces, and a reply that is drawn on the device.
 fn reply(backend: &dyn Backend, sampling: &Sampling, steps: usize) -> (String, Vec<u32>) {

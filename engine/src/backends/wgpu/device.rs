@@ -45,6 +45,8 @@ pub(super) struct Device {
     pub(super) is_software: bool,
     /// Runs that may be under way beside the one that is waited for.
     pub(super) steps_ahead: usize,
+    /// Programs run once when they are compiled.
+    pub(super) warms_up: bool,
     /// It can say when each kernel was done.
     pub(super) has_timestamps: bool,
     /// The most bytes of one part of a matrix.
@@ -159,6 +161,7 @@ impl Device {
             // Two under way hide what the host does; more would only make speech wait. Where software computes, a step
             // that nobody wants takes the processor from what is wanted.
             steps_ahead: options.steps_ahead.unwrap_or(usize::from(!is_software)),
+            warms_up: options.warm_up.unwrap_or(!is_software),
             has_timestamps,
             group0,
             group1,

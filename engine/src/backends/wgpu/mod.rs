@@ -70,6 +70,8 @@ pub struct WgpuOptions {
     /// Steps that may be under way beside the one whose token is waited for; when not given one on a GPU and none where
     /// software computes. For tests.
     pub steps_ahead: Option<usize>,
+    /// Whether programs run once when they are compiled; when not given they do so on a GPU. For tests.
+    pub warm_up: Option<bool>,
     /// Folder of this user's for compiled pipelines, made when there is something to keep; nothing is kept when not given,
     /// or where the adapter's API has no such cache (Vulkan has).
     pub pipelines: Option<PathBuf>,
@@ -141,6 +143,10 @@ impl Backend for Wgpu {
         let made = self.device.finish_uploads().and_then(|()| self.device.check_made());
         made.map_err(|kind| CompileError::in_graph(&graph.name, kind))?;
         self.device.save_pipelines();
+        // Where software computes there is nothing to warm that takes less than the run.
+        if self.device.warms_up {
+            program.warm_up();
+        }
         Ok(Box::new(program))
     }
 

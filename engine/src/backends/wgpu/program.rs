@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::{Device, STATES};
 use super::fuse::{Fused, fuse};
-use super::kernel::{Call, WORDS, Word, Work, plain};
+use super::kernel::{Call, FEW_ROWS, WORDS, Word, Work, plain};
 use super::plan::{Place, Plan, is_view, plan};
 use super::products::scratch_words;
 use super::session::WgpuSession;
 use super::weights::{self, Packed};
 use crate::backends::{
-    CancelToken, CompileError, CompileErrorKind, Input, Placement, Program, Run, RunError, Session, WeightSet,
+    CancelToken, CompileError, CompileErrorKind, Input, Placement, Priority, Program, Run, RunError, Session,
+    WeightSet,
 };
 use crate::graph::{ElementType, Graph, Node, Op, StateId, Value, Weight};
 
@@ -234,6 +235,40 @@ impl WgpuProgram {
             state: Mutex::default(),
             device,
         })
+    }
+
+    /// Runs with few rows and with some more, over a session of its own, before there is a run that somebody waits for:
+    /// buffers are cleared, and the driver does what it had put off. What stands in the way will be said by that run.
+    pub(super) fn warm_up(&self) {
+        let state = WgpuSession::new(self.device.clone(), self.graph.states.clone(), self.graph.slots);
+        let Ok(state) = state else { return };
+        let mut session = Session::new(Box::new(state), self.graph.slots);
+        for rows in [1, FEW_ROWS + 1] {
+            let lengths: Vec<usize> = self.graph.symbols.iter().map(|s| s.max.min(rows)).collect();
+            let (floats, integers) = (self.zeros(&lengths), self.zeros(&lengths));
+            let inputs = self.graph.inputs.iter().zip(floats.iter().zip(&integers));
+            let inputs: Vec<Input<'_>> = inputs
+                .map(|((_, v), (floats, integers))| match self.graph.values[v.index()].ty {
+                    ElementType::F32 => Input::F32(floats),
+                    ElementType::I32 => Input::I32(integers),
+                })
+                .collect();
+            let priority = Priority::Background;
+            let run = Run { lengths: &lengths, inputs: &inputs, priority, ..Run::default() };
+            if let Err(error) = self.run(&mut session, run).and_then(|()| self.device.finish()) {
+                tracing::debug!(graph = self.graph.name, %error, "not warmed");
+                return;
+            }
+        }
+    }
+
+    /// Zeros for each input.
+    fn zeros<T: bytemuck::Zeroable + Clone>(&self, lengths: &[usize]) -> Vec<Vec<T>> {
+        let numbers = |v: &Value| {
+            let shape = self.graph.shape(*v);
+            shape.rows.eval(lengths).unwrap_or(0) * shape.cols
+        };
+        self.graph.inputs.iter().map(|(_, v)| vec![T::zeroed(); numbers(v)]).collect()
     }
 
     /// Writes the words that kernels are given, when the lengths are others than before.
