@@ -269,7 +269,7 @@ impl Printer {
             if !std::mem::replace(&mut self.is_deaf, is_deaf) && is_deaf {
                 out += "note: the microphone gives no signal; is it muted?\n";
             }
-            let is_ready = conversation.readiness.iter().all(|readiness| *readiness != Readiness::Loading);
+            let is_ready = !conversation.readiness.contains(&Readiness::Loading);
             if is_ready && !std::mem::replace(&mut self.is_ready, is_ready) {
                 let microphone = snapshot.setup.input.as_deref().unwrap_or("no microphone");
                 let backend = snapshot.setup.stages.first().map_or("", |stage| stage.backend.as_str());

@@ -131,7 +131,7 @@ impl View {
             combo.response.on_hover_text("What computes. Auto takes the fastest that can.");
             let Some(info) = snapshot.setup.stages.iter().find(|info| info.stage == stage) else { return };
             match &info.readiness {
-                Readiness::Loading => ui.weak("is being loaded"),
+                Readiness::Loading | Readiness::Lost { .. } => ui.weak("is being loaded"),
                 Readiness::Ready => ui.weak(&info.backend),
                 Readiness::Failed(reason) => ui.colored_label(palette(ui.theme()).error, &**reason),
             };

@@ -46,9 +46,9 @@ impl Status {
             (_, MicrophoneState::Missing) => Self::NoMicrophone,
             (Activity::Listening, MicrophoneState::Open) => Self::Hearing,
             (Activity::Idle, MicrophoneState::Open) => {
-                let loading = [Stage::Transcribe, Stage::Reply, Stage::Speak]
-                    .into_iter()
-                    .any(|stage| *conversation.readiness(stage) == Readiness::Loading);
+                let comes =
+                    |readiness: &Readiness| matches!(readiness, Readiness::Loading | Readiness::Lost { .. });
+                let loading = conversation.readiness.iter().any(comes);
                 if loading { Self::Loading } else { Self::Listening }
             }
         }

@@ -114,7 +114,7 @@ pub(super) fn welcome(ui: &mut Ui, snapshot: &Snapshot) {
     for info in &snapshot.setup.stages {
         let name = stage_name(info.stage);
         match &info.readiness {
-            Readiness::Loading => {
+            Readiness::Loading | Readiness::Lost { .. } => {
                 ui.weak(format!("{name}: {} is being loaded", info.model));
             }
             Readiness::Failed(reason) => {

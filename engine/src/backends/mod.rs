@@ -143,12 +143,19 @@ pub trait SessionState: Send {
 pub struct Session {
     inner: Box<dyn SessionState>,
     slots: usize,
+    health: Box<dyn Fn() -> Result<(), RunError> + Send>,
 }
 
 impl Session {
     /// Wraps a backend's state for `slots` sequences.
     pub fn new(inner: Box<dyn SessionState>, slots: usize) -> Self {
-        Self { inner, slots }
+        Self { inner, slots, health: Box::new(|| Ok(())) }
+    }
+
+    /// With what says whether the device still works: the states of a lost one are not to be believed.
+    #[must_use]
+    pub fn with_health(self, health: impl Fn() -> Result<(), RunError> + Send + 'static) -> Self {
+        Self { health: Box::new(health), ..self }
     }
 
     /// Sequences that run side by side.
@@ -172,6 +179,16 @@ impl Session {
     /// A lost device.
     pub fn collect(&mut self) -> Result<Option<&[StepRow]>, RunError> {
         self.inner.collect()
+    }
+
+    /// As [`Self::step`], for what the device has drawn.
+    ///
+    /// # Errors
+    /// [`RunError::DeviceLost`]: the row is not what the runs in flight made of it.
+    pub fn drawn(&mut self, slot: usize) -> Result<StepRow, RunError> {
+        let row = self.inner.step(slot);
+        (self.health)()?;
+        Ok(row)
     }
 
     /// Changes a slot's step row on the host and writes it back.
@@ -265,7 +282,11 @@ pub enum CompileErrorKind {
     #[error("programs of one session disagree: {0}")]
     StatesDisagree(String),
     /// Memory can't be had.
-    #[error("needs {bytes} bytes on {device}, which can't be had: choose a smaller model or another backend")]
+    #[error(
+        "needs another {} of memory on {device}, which can't be had: choose a smaller model or another backend, or close \
+         other programs that use it",
+        megabytes(*.bytes)
+    )]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
@@ -280,4 +301,12 @@ pub enum CompileErrorKind {
         /// What it said.
         message: String,
     },
+}
+
+/// For people. What overflows is more than any device has.
+fn megabytes(bytes: usize) -> String {
+    match bytes {
+        usize::MAX => "great many MB".into(),
+        bytes => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }

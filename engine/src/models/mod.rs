@@ -13,11 +13,20 @@ pub mod llama;
 pub mod silero;
 pub mod whisper;
 
-use crate::backends::{CompileError, RunError};
+use crate::backends::{CompileError, CompileErrorKind, RunError};
 use crate::formats::FormatError;
 use crate::graph::GraphError;
 use crate::text::chat::ChatError;
 use crate::text::tokenizer::TokenizerError;
+
+/// What can be done about a device that does not do its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Open the device again and load every model on it anew: nothing that was made with it works any more.
+    Reopen,
+    /// Load this model on another device: it has no room here.
+    Elsewhere,
+}
 
 /// Why a model could not be loaded or run.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +84,19 @@ impl ModelError {
     /// A configuration error.
     pub fn config(field: impl Into<String>, value: impl ToString, problem: impl Into<String>) -> Self {
         Self::Config { field: field.into(), value: value.to_string(), problem: problem.into() }
+    }
+
+    /// What a caller that has other devices can do about it; `None` if nothing but what the text says.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Run(RunError::DeviceLost { .. }) => Some(Remedy::Reopen),
+            Self::Compile(error) => match error.kind {
+                CompileErrorKind::Device { .. } => Some(Remedy::Reopen),
+                CompileErrorKind::OutOfMemory { .. } => Some(Remedy::Elsewhere),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Whether the run was cancelled by its caller.

@@ -7,6 +7,7 @@ use crate::models::ModelError;
 use crate::models::llama::{Llama, Sampling};
 use crate::text::chat::{ChatOptions, Message};
 use crate::text::detokenize::Detokenizer;
+use crate::text::tokenizer::Special;
 use crate::turn::history::{ContextLimits, History, Trimmed};
 
 /// What a small model needs to be told so that its answers can be spoken.
@@ -124,15 +125,36 @@ impl Replier {
         on_event: &mut dyn FnMut(ReplyEvent<'_>),
         cancel: Option<&CancelToken>,
     ) -> Result<Reply, ModelError> {
-        let (ids, trimmed) = self.fit(history, user)?;
+        self.go_on(history, user, "", on_event, cancel)
+    }
+
+    /// As [`Self::reply`], behind what is `written` of the answer already: another model was lost in its midst. The events
+    /// tell of what comes behind it; the reply has the whole text.
+    ///
+    /// # Errors
+    /// As [`Self::reply`].
+    pub fn go_on(
+        &mut self,
+        history: &mut History,
+        user: &str,
+        written: &str,
+        on_event: &mut dyn FnMut(ReplyEvent<'_>),
+        cancel: Option<&CancelToken>,
+    ) -> Result<Reply, ModelError> {
+        let (mut ids, trimmed) = self.fit(history, user)?;
+        let most = self.max_tokens.min(self.llama.context() - ids.len());
+        let before = self.llama.tokenizer().encode(written, Special::AsText);
+        let mut reply = Reply { trimmed, text: written.to_owned(), tokens: before.len(), ended: false };
+        if !before.is_empty() && before.len() >= most {
+            return Ok(reply);
+        }
+        ids.extend(before);
         let cached = self.llama.cached().iter().zip(&ids).take_while(|(a, b)| a == b).count();
         on_event(ReplyEvent::PrefillStart { prompt: ids.len(), cached });
         let stops = self.llama.tokenizer().end_of_generation().to_vec();
         let mut next = Some(self.llama.begin(&ids, &self.sampling, &stops, cancel)?);
         on_event(ReplyEvent::FirstToken);
-        let mut reply = Reply { trimmed, ..Reply::default() };
         let mut detokenizer = Detokenizer::new();
-        let room = self.llama.context() - ids.len();
         while let Some(id) = next {
             if stops.contains(&id) {
                 reply.ended = true;
@@ -144,7 +166,7 @@ impl Replier {
             if reply.text.len() > from {
                 on_event(ReplyEvent::Text(&reply.text[from..]));
             }
-            if reply.tokens >= self.max_tokens.min(room) {
+            if reply.tokens >= most {
                 break;
             }
             next = self.llama.next(cancel)?;

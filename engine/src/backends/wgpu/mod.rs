@@ -114,6 +114,13 @@ impl Wgpu {
         Ok(wgpu)
     }
 
+    /// Loses the device, as a driver that fails does: all that was made with it ends with
+    /// [`RunError::DeviceLost`](super::RunError::DeviceLost). For tests of what happens then.
+    #[doc(hidden)]
+    pub fn lose(&self) {
+        self.device.device.destroy();
+    }
+
     /// Whether the processor computes in place of a GPU.
     pub fn is_software(&self) -> bool {
         self.device.is_software
@@ -156,7 +163,8 @@ impl Backend for Wgpu {
         let state = session::WgpuSession::new(self.device.clone(), specs, slots)
             .and_then(|state| self.device.check_made().map(|()| state))
             .map_err(|kind| CompileError::in_graph(name, kind))?;
-        Ok(Session::new(Box::new(state), slots))
+        let device = self.device.clone();
+        Ok(Session::new(Box::new(state), slots).with_health(move || device.check()))
     }
 }
 
@@ -201,7 +209,8 @@ mod tests {
         };
         run(&mut session).unwrap();
 
-        gpu.device.device.destroy();
+        gpu.lose();
+        assert!(matches!(session.drawn(0), Err(RunError::DeviceLost { .. })), "no row that nobody made");
         for _ in 0..2 {
             assert!(matches!(run(&mut session), Err(RunError::DeviceLost { .. })));
         }

@@ -44,6 +44,12 @@ pub(super) enum Message {
         text: Arc<str>,
     },
     Trimmed(Trimmed),
+    /// A stage's model is gone with its device; which one it was of those that were installed.
+    Lost {
+        stage: Stage,
+        model: u64,
+        reason: Arc<str>,
+    },
     Command(Command),
     /// Time has passed.
     Tick,
@@ -108,6 +114,8 @@ pub(super) struct Core {
     wants_partials: bool,
     is_slow: bool,
     notices: u64,
+    /// Models that were installed for each stage.
+    installed: [u64; 3],
     /// How many records there were, and the last one's number.
     records: (usize, Option<u64>),
 }
@@ -141,6 +149,7 @@ impl Core {
             wants_partials,
             is_slow: false,
             notices: 0,
+            installed: [0; 3],
             records: (0, None),
         };
         core.show();
@@ -216,6 +225,14 @@ impl Core {
                 };
                 let text = format!("the model's memory was full: {what} was left out");
                 self.tell(NoticeKind::Forgotten, text.into());
+            }
+            Message::Lost { stage, model, reason } => {
+                tracing::warn!(?stage, model, %reason, "a model is lost with its device");
+                let readiness = &mut self.snapshot.readiness[stage as usize];
+                // Whoever has ordered another one knows.
+                if *readiness == Readiness::Ready && self.installed[stage as usize] == model {
+                    *readiness = Readiness::Lost { model, reason };
+                }
             }
             Message::Command(command) => self.command(command),
             Message::Tick | Message::Quit => {}
@@ -337,20 +354,18 @@ impl Core {
     fn install(&mut self, model: Model) {
         // Waiting for a model is not slow.
         self.conductor.stages.asked = None;
+        let stage = match &model {
+            Model::Recogniser(_) => Stage::Transcribe,
+            Model::Writer(_) => Stage::Reply,
+            Model::Voice(_) => Stage::Speak,
+        };
+        let number = &mut self.installed[stage as usize];
+        *number += 1;
         let stages = &self.conductor.stages;
-        let stage = match model {
-            Model::Recogniser(model) => {
-                stages.recogniser.send(Order::Install(model));
-                Stage::Transcribe
-            }
-            Model::Writer(model) => {
-                stages.order_writer(Order::Install(model));
-                Stage::Reply
-            }
-            Model::Voice(model) => {
-                stages.voice.send(Order::Install(model));
-                Stage::Speak
-            }
+        match model {
+            Model::Recogniser(model) => stages.recogniser.send(Order::Install(model, *number)),
+            Model::Writer(model) => stages.order_writer(Order::Install(model, *number)),
+            Model::Voice(model) => stages.voice.send(Order::Install(model, *number)),
         };
         self.snapshot.readiness[stage as usize] = Readiness::Ready;
     }

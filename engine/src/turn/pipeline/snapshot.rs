@@ -143,6 +143,13 @@ pub enum Readiness {
     Ready,
     /// It could not be loaded, for this reason.
     Failed(Arc<str>),
+    /// The device that it was on is gone. What is asked waits for another model, which whoever installs models has to bring.
+    Lost {
+        /// Which of the models that were installed for this stage, from 1 on.
+        model: u64,
+        /// What happened, for people.
+        reason: Arc<str>,
+    },
 }
 
 /// Loudness as root mean square in decibels of full scale, in steps of 3 from -45 on: the noise of a quiet room, which

@@ -8,8 +8,8 @@ use super::super::endpoint::CHUNK;
 use super::super::history::History;
 use super::super::message::TurnNumber;
 use crate::backends::CancelToken;
-use crate::models::ModelError;
 use crate::models::silero::SileroVad;
+use crate::models::{ModelError, Remedy};
 use crate::stages::narrate::{NarrateEvent, Narrator};
 use crate::stages::reply::{Replier, Reply, ReplyEvent};
 use crate::stages::transcribe::{TranscribeEvent, Transcriber};
@@ -27,11 +27,19 @@ pub enum StageError {
     /// It can't, for a reason that people can read.
     #[error("{0}")]
     Failed(String),
+    /// The device that its model is on is gone, for a reason that people can read: the work can be done again by another
+    /// model.
+    #[error("{0}")]
+    Lost(String),
 }
 
 impl From<ModelError> for StageError {
     fn from(error: ModelError) -> Self {
-        if error.is_cancelled() { Self::Cancelled } else { Self::Failed(error.to_string()) }
+        match error.remedy() {
+            Some(Remedy::Reopen) => Self::Lost(error.to_string()),
+            _ if error.is_cancelled() => Self::Cancelled,
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -67,7 +75,8 @@ pub trait Writer: Send {
     /// # Errors
     /// Cancelled, or what the model says.
     fn prepare(&mut self, history: &History, cancel: &CancelToken) -> Result<(), StageError>;
-    /// Answers `user`. May forget the oldest of `history`, and says so; does not add to it.
+    /// Answers `user`, going on behind what is `written` of the answer: empty but where another model was lost in its midst.
+    /// May forget the oldest of `history`, and says so; does not add to it.
     ///
     /// # Errors
     /// Cancelled, or what the model says.
@@ -75,6 +84,7 @@ pub trait Writer: Send {
         &mut self,
         history: &mut History,
         user: &str,
+        written: &str,
         on_event: &mut dyn FnMut(ReplyEvent<'_>),
         cancel: &CancelToken,
     ) -> Result<Reply, StageError>;
@@ -169,10 +179,11 @@ impl Writer for Replier {
         &mut self,
         history: &mut History,
         user: &str,
+        written: &str,
         on_event: &mut dyn FnMut(ReplyEvent<'_>),
         cancel: &CancelToken,
     ) -> Result<Reply, StageError> {
-        Ok(self.reply(history, user, on_event, Some(cancel))?)
+        Ok(self.go_on(history, user, written, on_event, Some(cancel))?)
     }
 
     fn restart(&mut self) {

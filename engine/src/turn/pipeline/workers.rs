@@ -20,7 +20,8 @@ use crate::text::clauses::{Clause, ClauseSplitter};
 
 /// What a stage's thread is told.
 pub(super) enum Order<S: ?Sized, J> {
-    Install(Box<S>),
+    /// A model, and which of those that were installed it is.
+    Install(Box<S>, u64),
     Await,
     Refuse(Arc<str>),
     Do(J),
@@ -34,14 +35,15 @@ pub(super) trait Work {
 
     /// Whose work it is, unless it is nobody's.
     fn turn(job: &Self::Job) -> Option<(TurnNumber, &CancelToken)>;
+    /// When the model is lost, `job` remembers what of it is done: another model goes on there.
     fn work(
         &mut self,
         model: &mut Self::Model,
-        job: Self::Job,
+        job: &mut Self::Job,
         weight: &mut Option<Weight>,
     ) -> Result<(), StageError>;
     /// What can be done without a model; work of a turn fails by itself.
-    fn without_model(&mut self, _job: Self::Job) {}
+    fn without_model(&mut self, _job: &Self::Job) {}
     /// Nothing is left to do; more than `received` orders mean that something is.
     fn rest(&mut self, _model: &mut Self::Model, _received: u64) -> Result<(), StageError> {
         Ok(())
@@ -54,8 +56,20 @@ pub(super) trait Work {
 
 enum Place<S: ?Sized> {
     Loading,
-    Here(Box<S>),
+    /// With its number.
+    Here(Box<S>, u64),
     Refused(Arc<str>),
+}
+
+impl<S: ?Sized> Place<S> {
+    /// The device is gone: what is asked waits for another model.
+    fn lose(&mut self, stage: Stage, reason: String, post: &Post<Message>) {
+        if let Self::Here(_, model) = *self {
+            // Its memory is free before the next one is loaded.
+            *self = Self::Loading;
+            post.send(Message::Lost { stage, model, reason: reason.into() });
+        }
+    }
 }
 
 /// Works until nobody can send orders any more.
@@ -69,8 +83,8 @@ pub(super) fn serve<W: Work>(mut work: W, orders: &Inbox<Order<W::Model, W::Job>
         while let Some(order) = next {
             received += 1;
             match order {
-                Order::Install(model) => {
-                    place = Place::Here(model);
+                Order::Install(model, number) => {
+                    place = Place::Here(model, number);
                     work.installed();
                 }
                 Order::Await => place = Place::Loading,
@@ -81,19 +95,22 @@ pub(super) fn serve<W: Work>(mut work: W, orders: &Inbox<Order<W::Model, W::Job>
             // Orders that came meanwhile are looked at between two pieces of work.
             while !matches!(place, Place::Loading) {
                 let Some(job) = waiting.pop_front() else { break };
-                do_job(&mut work, &mut place, job, &mut weight, post);
+                if let Some(job) = do_job(&mut work, &mut place, job, &mut weight, post) {
+                    waiting.push_front(job);
+                }
                 if let Some((order, more)) = orders.try_receive() {
                     (next, weight) = (Some(order), Some(more));
                     break;
                 }
             }
         }
-        if let Place::Here(model) = &mut place {
+        if let Place::Here(model, _) = &mut place {
             let result = catch_unwind(AssertUnwindSafe(|| work.rest(model, received)));
             match result {
                 Ok(Ok(()) | Err(StageError::Cancelled)) => {}
                 // Only work ahead: the reply will say what is wrong.
                 Ok(Err(StageError::Failed(reason))) => tracing::debug!(%reason, "work ahead failed"),
+                Ok(Err(StageError::Lost(reason))) => place.lose(W::STAGE, reason, post),
                 Err(_) => W::restart(model),
             }
         }
@@ -101,29 +118,33 @@ pub(super) fn serve<W: Work>(mut work: W, orders: &Inbox<Order<W::Model, W::Job>
     }
 }
 
+/// Does a piece of work, and gives it back if the model was lost: it is to be done by the next one.
 fn do_job<W: Work>(
     work: &mut W,
     place: &mut Place<W::Model>,
-    job: W::Job,
+    mut job: W::Job,
     weight: &mut Option<Weight>,
     post: &Post<Message>,
-) {
+) -> Option<W::Job> {
     let turn = W::turn(&job).map(|(turn, token)| (turn, token.clone()));
     if turn.as_ref().is_some_and(|(_, token)| token.is_cancelled()) {
-        return;
+        return None;
     }
     let reason = match place {
-        Place::Loading => return,
+        Place::Loading => return Some(job),
         Place::Refused(reason) => {
-            let reason = reason.to_string();
-            work.without_model(job);
-            reason
+            work.without_model(&job);
+            reason.to_string()
         }
-        Place::Here(model) => {
-            let result = catch_unwind(AssertUnwindSafe(|| work.work(model, job, weight)));
+        Place::Here(model, _) => {
+            let result = catch_unwind(AssertUnwindSafe(|| work.work(model, &mut job, weight)));
             match result {
-                Ok(Ok(()) | Err(StageError::Cancelled)) => return,
+                Ok(Ok(()) | Err(StageError::Cancelled)) => return None,
                 Ok(Err(StageError::Failed(reason))) => reason,
+                Ok(Err(StageError::Lost(reason))) => {
+                    place.lose(W::STAGE, reason, post);
+                    return Some(job);
+                }
                 Err(panic) => {
                     W::restart(model);
                     format!("a defect of this program: {}", panic_text(panic.as_ref()))
@@ -134,6 +155,7 @@ fn do_job<W: Work>(
     if let Some((turn, _)) = turn {
         post.send(Message::Event(Event::Failed { turn, stage: W::STAGE, reason: reason.into() }));
     }
+    None
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
@@ -189,7 +211,7 @@ impl Work for Transcribing {
     fn work(
         &mut self,
         model: &mut Self::Model,
-        job: TranscribeJob,
+        job: &mut TranscribeJob,
         _: &mut Option<Weight>,
     ) -> Result<(), StageError> {
         let marks = job.marks.as_ref();
@@ -203,7 +225,7 @@ impl Work for Transcribing {
             }
         };
         let text = model.recognise(&job.samples, &mut on_event, &job.cancel);
-        if job.is_partial {
+        if job.is_partial && !matches!(text, Err(StageError::Lost(_))) {
             // The real transcript will say what is wrong.
             self.post.send(Message::Partial { turn: job.turn, text: text.unwrap_or_default().into() });
             return Ok(());
@@ -219,10 +241,24 @@ impl Work for Transcribing {
 
 /// What the writer's thread is asked for.
 pub(super) enum WriteJob {
-    Reply { turn: TurnNumber, user: Arc<str>, cancel: CancelToken, gate: Gate, marks: Option<Marks> },
+    Reply {
+        turn: TurnNumber,
+        user: Arc<str>,
+        cancel: CancelToken,
+        gate: Gate,
+        marks: Option<Marks>,
+        draft: Draft,
+    },
     Remember(Exchange),
     SetHistory(History),
     SetInstructions(Arc<str>),
+}
+
+/// What is written of a reply, and what of it is not handed over.
+#[derive(Default)]
+pub(super) struct Draft {
+    text: String,
+    splitter: ClauseSplitter,
 }
 
 /// Stops work ahead as soon as there is other work.
@@ -262,12 +298,12 @@ impl Writing {
         Self { post, history, ahead, cold: Cold::default(), has_news: true }
     }
 
-    fn note(&mut self, job: WriteJob) {
+    fn note(&mut self, job: &WriteJob) {
         match job {
             WriteJob::Reply { .. } => return,
-            WriteJob::Remember(exchange) => self.history.remember(&exchange),
-            WriteJob::SetHistory(history) => self.history = history,
-            WriteJob::SetInstructions(text) => self.history.set_system(&text),
+            WriteJob::Remember(exchange) => self.history.remember(exchange),
+            WriteJob::SetHistory(history) => self.history.clone_from(history),
+            WriteJob::SetInstructions(text) => self.history.set_system(text),
         }
         self.has_news = true;
     }
@@ -288,20 +324,22 @@ impl Work for Writing {
     fn work(
         &mut self,
         model: &mut Self::Model,
-        job: WriteJob,
+        job: &mut WriteJob,
         weight: &mut Option<Weight>,
     ) -> Result<(), StageError> {
-        let WriteJob::Reply { turn, user, cancel, gate, marks } = job else {
+        let WriteJob::Reply { turn, user, cancel, gate, marks, draft } = job else {
             self.note(job);
             return Ok(());
         };
+        let (turn, Draft { text: draft, splitter }) = (*turn, draft);
+        let written = draft.clone();
         let mark = |mark| {
-            if let Some(marks) = &marks {
+            // What another model began was marked then.
+            if let Some(marks) = marks.as_ref().filter(|_| written.is_empty()) {
                 marks.mark(mark);
             }
         };
         self.cold.mark(marks.as_ref(), &[Metric::Prefill, Metric::FirstToken]);
-        let mut splitter = ClauseSplitter::default();
         let post = &self.post;
         let hand_over = |clause: Clause| {
             post.send(Message::Clause { turn, clause });
@@ -313,12 +351,13 @@ impl Work for Writing {
                 mark(Mark::FirstToken);
             }
             ReplyEvent::Text(text) => {
+                draft.push_str(text);
                 splitter.push(text).into_iter().for_each(hand_over);
                 // Only behind what was handed over: else reply and speech could wait for each other.
-                gate.pass(weight, &cancel);
+                gate.pass(weight, cancel);
             }
         };
-        let reply = model.write(&mut self.history, &user, &mut on_event, &cancel)?;
+        let reply = model.write(&mut self.history, user, &written, &mut on_event, cancel)?;
         splitter.flush().into_iter().for_each(hand_over);
         if let Some(trimmed) = reply.trimmed {
             self.has_news = true;
@@ -328,7 +367,7 @@ impl Work for Writing {
         Ok(())
     }
 
-    fn without_model(&mut self, job: WriteJob) {
+    fn without_model(&mut self, job: &WriteJob) {
         self.note(job);
     }
 
@@ -358,6 +397,8 @@ pub(super) struct SpeakJob {
     pub(super) clause: Clause,
     pub(super) cancel: CancelToken,
     pub(super) marks: Option<Marks>,
+    /// Samples of it that were handed over.
+    pub(super) spoken: usize,
 }
 
 pub(super) struct Speaking {
@@ -384,21 +425,27 @@ impl Work for Speaking {
     fn work(
         &mut self,
         model: &mut Self::Model,
-        job: SpeakJob,
+        job: &mut SpeakJob,
         _: &mut Option<Weight>,
     ) -> Result<(), StageError> {
-        let SpeakJob { turn, index, clause, cancel, marks } = job;
+        let SpeakJob { turn, index, clause, cancel, marks, spoken } = job;
+        let (turn, index) = (*turn, *index);
         self.cold.mark(marks.as_ref(), &[Metric::FirstChunk]);
         if self.turn.replace(turn) != Some(turn) {
             model.begin();
         }
         let post = &self.post;
+        // What another model has said is not said again.
+        let mut known = *spoken;
         let mut on_sound = |samples: &[f32], spoken_bytes| {
+            let (said, samples) = samples.split_at(known.min(samples.len()));
+            known -= said.len();
             if !samples.is_empty() {
+                *spoken += samples.len();
                 post.send(Message::Sound { turn, clause: index, samples: samples.into(), spoken_bytes });
             }
         };
-        model.speak(&clause, &mut on_sound, &cancel)?;
+        model.speak(clause, &mut on_sound, cancel)?;
         self.post.send(Message::Event(Event::ClauseSpoken { turn, clause: index }));
         Ok(())
     }

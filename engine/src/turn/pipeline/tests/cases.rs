@@ -238,6 +238,62 @@ fn what_is_said_before_the_models_are_there_is_answered_when_they_are() {
 }
 
 #[test]
+fn b38_a_lost_device_costs_nothing_but_time() {
+    let two = |_: &str| vec!["I know that word.".to_owned(), "Here comes how it goes on.".to_owned()];
+    let mut undisturbed = World::new(120, question(), two);
+    undisturbed.run_until_entries(1);
+    let whole = undisturbed.snapshot().entries[0].reply.clone();
+    let spoken = undisturbed.played().len();
+    for (name, stage) in [("transcribe", Stage::Transcribe), ("reply", Stage::Reply), ("speak", Stage::Speak)]
+    {
+        let mut world = World::new(120, question(), two);
+        world.run_to(1_400);
+        world.play().loses = Some(name);
+        world.run_until("loss", |world| matches!(world.snapshot().readiness(stage), Readiness::Lost { .. }));
+        let reason = format!("the device of {name} is gone").into();
+        assert_eq!(world.snapshot().readiness(stage), &Readiness::Lost { model: 1, reason });
+        world.run_to(9_000);
+        assert_ne!(world.snapshot().activity, Activity::Idle, "{name}: the question is not forgotten");
+        world.send(Command::Await(stage));
+        assert_eq!(world.snapshot().readiness(stage), &Readiness::Loading);
+        world.install_one(stage);
+        world.run_until_entries(1);
+        let shown = world.snapshot();
+        assert_eq!(world.turns(), ["what time is it"], "{name}");
+        assert_eq!(shown.entries[0].reply, whole, "{name}: nothing is missing and nothing is said twice");
+        assert_eq!(world.played().len(), spoken, "{name}");
+        assert!(shown.notices.is_empty(), "{name}: {:?}", shown.notices);
+        assert_eq!(shown.readiness(stage), &Readiness::Ready);
+    }
+}
+
+#[test]
+fn a_loss_is_told_once_and_not_of_a_model_that_another_takes_the_place_of() {
+    let mut world = World::new(120, question(), one_sentence);
+    world.run_until_entries(1);
+    world.play().loses = Some("reply");
+    world.send(Command::Type("and now".into()));
+    // It is at work when another model is ordered, on the same device as one that was lost before.
+    assert_eq!(world.snapshot().readiness(Stage::Reply), &Readiness::Ready);
+    world.send(Command::Await(Stage::Reply));
+    world.run_to(8_000);
+    assert_eq!(world.play().loses, None, "it was lost");
+    assert_eq!(world.snapshot().readiness(Stage::Reply), &Readiness::Loading);
+    world.install_one(Stage::Reply);
+    world.run_until_entries(2);
+    assert_eq!(world.turns(), ["what time is it", "and now"]);
+    // What is cancelled meanwhile is not done by the next one.
+    world.play().loses = Some("reply");
+    world.send(Command::Type("once more".into()));
+    world.run_until("loss", |world| world.play().loses.is_none());
+    let asked = world.play().asked.len();
+    world.send(Command::Stop).install_one(Stage::Reply);
+    let now_ms = world.now_ms();
+    world.run_to(now_ms + 2_000);
+    assert_eq!(world.play().asked.len(), asked);
+}
+
+#[test]
 fn texts_stop_and_a_new_conversation() {
     let mut world = World::new(120, Script::default(), five_sentences);
     world.send(Command::Type("tell me a story".into()));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::super::super::conductor::{ChunkTimes, Output};
 use super::super::super::endpoint::CHUNK;
 use super::super::super::history::{History, Trimmed};
-use super::super::super::message::TurnNumber;
+use super::super::super::message::{Stage, TurnNumber};
 use super::super::super::tests::simulation::{FADE_MS, Script, TICK_MS, WORD_MS};
 use super::super::super::{Samples, TurnConfig};
 use super::super::conversation::Message;
@@ -105,6 +105,8 @@ pub(super) struct Play {
     /// What goes wrong the next time: a stage says so, or panics.
     pub(super) fails: Option<&'static str>,
     pub(super) panics: Option<&'static str>,
+    /// The stage whose device is lost in the midst of its next work.
+    pub(super) loses: Option<&'static str>,
     pub(super) trimmed: Option<Trimmed>,
 }
 
@@ -113,6 +115,13 @@ impl Play {
         assert!(self.panics.take_if(|panics| *panics == stage).is_none(), "{stage} is broken");
         match self.fails.take_if(|fails| *fails == stage) {
             Some(stage) => Err(StageError::Failed(format!("{stage} says no"))),
+            None => Ok(()),
+        }
+    }
+
+    fn loss(&mut self, stage: &str) -> Result<(), StageError> {
+        match self.loses.take_if(|loses| *loses == stage) {
+            Some(stage) => Err(StageError::Lost(format!("the device of {stage} is gone"))),
             None => Ok(()),
         }
     }
@@ -142,6 +151,7 @@ impl Recogniser for Actor {
         on_event(TranscribeEvent::EncoderEnd);
         self.watch.work(self.latency_ms() - self.latency_ms() / 2, cancel)?;
         locked(&self.play).mishap("transcribe")?;
+        locked(&self.play).loss("transcribe")?;
         // Each sample is its own position, but for what was muted.
         let heard: Vec<u64> = samples.iter().filter(|sample| **sample > 0.0).map(|s| *s as u64).collect();
         let (Some(from), Some(to)) = (heard.first(), heard.last()) else { return Ok(String::new()) };
@@ -160,6 +170,7 @@ impl Writer for Actor {
         &mut self,
         history: &mut History,
         user: &str,
+        written: &str,
         on_event: &mut dyn FnMut(ReplyEvent<'_>),
         cancel: &CancelToken,
     ) -> Result<Reply, StageError> {
@@ -172,10 +183,20 @@ impl Writer for Actor {
         on_event(ReplyEvent::PrefillStart { prompt: 1, cached: 0 });
         self.watch.work(self.latency_ms(), cancel)?;
         on_event(ReplyEvent::FirstToken);
+        let mut known = written.len();
         for sentence in sentences {
-            on_event(ReplyEvent::Text(&sentence));
-            locked(&self.play).mishap("reply")?;
-            on_event(ReplyEvent::Text(" "));
+            // Each letter alone, as a model may draw them: it is lost in the midst of a word.
+            for letter in sentence.split_inclusive(|_: char| true).chain([" "]) {
+                if known > 0 {
+                    known -= letter.len();
+                    continue;
+                }
+                on_event(ReplyEvent::Text(letter));
+                if letter == "w" {
+                    locked(&self.play).mishap("reply")?;
+                    locked(&self.play).loss("reply")?;
+                }
+            }
             self.watch.work(self.latency_ms() / 10, cancel)?;
         }
         let trimmed = locked(&self.play).trimmed.take();
@@ -203,6 +224,7 @@ impl Voice for Actor {
         for word in clause.text.split_inclusive(' ') {
             spoken_bytes += word.len();
             on_sound(&[0.1; (WORD_MS * TICK_OUT / TICK_MS) as usize], spoken_bytes);
+            locked(&self.play).loss("speak")?;
         }
         Ok(())
     }
@@ -336,6 +358,7 @@ impl World {
             prepared: 0,
             fails: None,
             panics: None,
+            loses: None,
             trimmed: None,
         };
         let play = Arc::new(Mutex::new(play));
@@ -356,12 +379,19 @@ impl World {
     }
 
     pub(super) fn install(&mut self) -> &mut Self {
-        let actor = || Box::new(self.actor.clone());
-        for model in [Model::Recogniser(actor()), Model::Writer(actor()), Model::Voice(actor())] {
-            self.pipeline.send(Command::Install(model));
+        for stage in [Stage::Transcribe, Stage::Reply, Stage::Speak] {
+            self.install_one(stage);
         }
-        self.watch.settle();
         self
+    }
+
+    pub(super) fn install_one(&mut self, stage: Stage) -> &mut Self {
+        let actor = Box::new(self.actor.clone());
+        self.send(Command::Install(match stage {
+            Stage::Transcribe => Model::Recogniser(actor),
+            Stage::Reply => Model::Writer(actor),
+            Stage::Speak => Model::Voice(actor),
+        }))
     }
 
     pub(super) fn send(&mut self, command: Command) -> &mut Self {
