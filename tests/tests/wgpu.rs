@@ -25,6 +25,7 @@ const SOFTWARE: WgpuOptions = WgpuOptions {
     steps_ahead: None,
     warm_up: None,
     pipelines: None,
+    memory_bytes: None,
 };
 
 /// The tokens of a question, prefilled in two pieces, and a reply that is drawn on the device.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-#[cfg(feature = "wgpu")]
+#[cfg(all(feature = "desktop", feature = "wgpu"))]
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
@@ -10,14 +10,17 @@ use clap::ValueEnum;
 use repartee_audio::AudioError;
 use repartee_engine::backends::Backend;
 use repartee_engine::backends::cpu::{Cpu, CpuOptions};
+#[cfg(all(feature = "desktop", feature = "wgpu"))]
+use repartee_engine::backends::wgpu::WgpuError;
 #[cfg(feature = "wgpu")]
-use repartee_engine::backends::wgpu::{Wgpu, WgpuError, WgpuOptions};
+use repartee_engine::backends::wgpu::{Wgpu, WgpuOptions};
 use repartee_engine::formats::gguf::Gguf;
 use repartee_engine::formats::safetensors::SafeTensors;
 use repartee_engine::models::kokoro::{Kokoro, Voice};
 use repartee_engine::models::llama::{Llama, LlamaOptions};
 use repartee_engine::models::silero::{RATE_HZ, SileroVad};
 use repartee_engine::models::whisper::Whisper;
+use repartee_engine::models::{ModelError, Remedy};
 use repartee_engine::stages::listen::Listener;
 use repartee_engine::stages::narrate::Narrator;
 use repartee_engine::stages::speak::{Speaker, SpeechSettings};
@@ -41,6 +44,19 @@ pub(crate) enum BackendName {
     Wgpu,
 }
 
+/// What can be done about a model that cannot be loaded or run on a device.
+pub(crate) fn remedy(error: &anyhow::Error) -> Option<Remedy> {
+    error.downcast_ref().and_then(ModelError::remedy)
+}
+
+/// What is said of a model that has no room on a device, when the processor takes it.
+pub(crate) fn no_room(model: &str, error: &anyhow::Error) -> String {
+    let store = repartee_models::Store::open();
+    let size = store.ok().and_then(|store| Some(store.catalogue().model(model).ok()?.size_bytes()));
+    let size = size.map_or(String::new(), |bytes| format!(" ({})", super::models::megabytes(bytes)));
+    format!("{model}{size} has no room on the GPU and runs on the processor: {}", crate::message(error))
+}
+
 /// The chosen backend.
 pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
     match name {
@@ -59,19 +75,19 @@ pub(crate) fn backend(name: BackendName) -> Result<Box<dyn Backend>> {
 }
 
 /// Why a GPU can't be recommended here; `None` if there is a real one. Takes a moment the first time: drivers are asked.
-#[cfg(feature = "wgpu")]
+#[cfg(all(feature = "desktop", feature = "wgpu"))]
 pub(crate) fn gpu_problem() -> Option<String> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     FOUND.get_or_init(|| Wgpu::new(WgpuOptions::default()).err().map(|error| gpu_problem_of(&error))).clone()
 }
 
 /// This build has no GPU's backend to choose.
-#[cfg(not(feature = "wgpu"))]
+#[cfg(all(feature = "desktop", not(feature = "wgpu")))]
 pub(crate) fn gpu_problem() -> Option<String> {
     None
 }
 
-#[cfg(feature = "wgpu")]
+#[cfg(all(feature = "desktop", feature = "wgpu"))]
 fn gpu_problem_of(error: &WgpuError) -> String {
     match error {
         WgpuError::NoAdapter { software: Some(name) } => {
@@ -291,9 +307,22 @@ pub(crate) fn read_16k(path: &Path) -> Result<Vec<f32>> {
 }
 
 #[cfg(all(test, feature = "wgpu"))]
-mod tests {
+pub(crate) mod tests {
+    use std::io::Write;
+
     use super::*;
 
+    /// A GPU or what stands in for one. `None` where there is neither, which is told; in CI there has to be.
+    pub(crate) fn gpu(options: WgpuOptions) -> Option<Wgpu> {
+        let gpu = Wgpu::new(WgpuOptions { allow_software: true, ..options });
+        gpu.inspect_err(|error| {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "not tested: {error}");
+            let _ = writeln!(std::io::stderr(), "not tested: {error}");
+        })
+        .ok()
+    }
+
+    #[cfg(feature = "desktop")]
     #[test]
     fn software_is_no_gpu() {
         let software = WgpuError::NoAdapter { software: Some("llvmpipe (LLVM 15.0.6, 256 bits)".into()) };

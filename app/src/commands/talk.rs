@@ -13,6 +13,7 @@ use repartee_engine::backends::Backend;
 use repartee_engine::latency::{
     Config, Machine, Mark, Marks, Metric, MonotonicClock, Recorder, Report, StageConfig,
 };
+use repartee_engine::models::Remedy;
 use repartee_engine::models::kokoro::SPEEDS;
 use repartee_engine::models::llama::Sampling;
 use repartee_engine::models::silero::{CHUNK_SAMPLES, RATE_HZ};
@@ -26,21 +27,23 @@ use repartee_engine::turn::history::{History, Trimmed};
 use repartee_engine::turn::message::Exchange;
 
 use super::setup::{self, BackendName};
+#[cfg(feature = "desktop")]
 use crate::live::Settings;
 use crate::output::{self, Output};
-use crate::printing::out;
+use crate::printing::{note, out};
 use crate::usage::{WrongUsage, within};
 
 /// Talks with you: listens to the microphone and answers aloud. With `--input`, answers recorded questions instead.
 #[derive(Debug, Args)]
-#[command(after_help = TYPED_HELP)]
+#[cfg_attr(feature = "desktop", command(after_help = TYPED_HELP))]
 pub(crate) struct TalkArgs {
     /// A recorded question; give the option again for the next turn. Several files are one conversation.
-    #[arg(long, value_name = "WAV")]
+    #[arg(long, value_name = "WAV", required = cfg!(not(feature = "desktop")))]
     input: Vec<PathBuf>,
     /// Take the samples in at the speed they were spoken, as from a microphone.
     #[arg(long, requires = "input")]
     realtime: bool,
+    #[cfg(feature = "desktop")]
     #[command(flatten)]
     live: LiveArgs,
     /// What computes.
@@ -84,6 +87,7 @@ pub(crate) struct TalkArgs {
     max_tokens: usize,
 }
 
+#[cfg(feature = "desktop")]
 const TYPED_HELP: &str = "\
 Without --input it talks with you. Lines that you type are answered too; an empty one stops the reply. Lines from a
 pipe are questions, each asked when the one before is answered; where no microphone is in use, it ends behind the last:
@@ -91,6 +95,7 @@ pipe are questions, each asked when the one before is answered; where no microph
   printf 'Hello.\\nWhat is two and two?\\n' | repartee talk --microphone off";
 
 /// What only a live conversation has.
+#[cfg(feature = "desktop")]
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
     /// Microphone, by its name or id (`repartee devices`), or `off`; else the system's default.
@@ -113,15 +118,59 @@ pub(crate) struct LiveArgs {
 /// Silence fed behind a recording so that the end of the turn is heard: longer than any end-of-turn wait.
 const SILENCE_SECS: usize = 3;
 
-/// The loaded stages of a conversation.
+/// A conversation and its stages.
 struct Agent {
     listener: Listener,
+    models: Models,
+    history: History,
+    /// What was spoken.
+    sound: Vec<f32>,
+}
+
+/// The models of a conversation, and what the first two compute on.
+struct Models {
     transcriber: Transcriber,
     replier: Replier,
-    history: History,
-    /// What speaks the replies, when somebody wants to hear them, and what it has said.
+    /// What speaks the replies, when somebody wants to hear them.
     narrator: Option<Narrator>,
-    sound: Vec<f32>,
+    backends: [String; 2],
+}
+
+impl Models {
+    /// Loads them on `backend`; one that cannot be there goes to the processor, which is said.
+    fn load(args: &TalkArgs, backend: &dyn Backend) -> Result<Self> {
+        let (transcriber, on) =
+            placed(&args.stt, backend, |on| setup::transcriber(&args.stt, &args.language, on))?;
+        let (replier, replier_on) = placed(&args.llm, backend, |on| {
+            let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
+            Ok(Replier::new(setup::llama(&args.llm, on, args.context)?, sampling, args.max_tokens))
+        })?;
+        let narrator = args.output.as_ref().map(|_| {
+            let settings = SpeechSettings { speed: args.speed(), seed: args.seed };
+            placed("kokoro-82m", backend, |on| setup::narrator(args.voice(), settings, on))
+        });
+        let narrator = narrator.transpose()?.map(|(narrator, _)| narrator);
+        Ok(Self { transcriber, replier, narrator, backends: [on, replier_on] })
+    }
+}
+
+/// What `load` gives on `backend` or, where that has no room or fails, on the processor; and where that was.
+fn placed<T>(
+    model: &str,
+    backend: &dyn Backend,
+    load: impl Fn(&dyn Backend) -> Result<T>,
+) -> Result<(T, String)> {
+    let error = match load(backend) {
+        Ok(loaded) => return Ok((loaded, backend.name())),
+        Err(error) => error,
+    };
+    match setup::remedy(&error) {
+        None => return Err(error),
+        Some(Remedy::Elsewhere) => note!("warning: {}", setup::no_room(model, &error)),
+        Some(Remedy::Reopen) => note!("warning: {}; it runs on the processor", crate::message(&error)),
+    }
+    let processor = setup::backend(BackendName::Cpu)?;
+    Ok((load(processor.as_ref())?, processor.name()))
 }
 
 /// A part of the stream and its words.
@@ -150,6 +199,7 @@ pub(crate) fn instructions(now: &jiff::ZonedDateTime) -> String {
 pub(crate) fn run(args: TalkArgs) -> Result<()> {
     // Paths and names first: a wrong one should not cost the loading of the models.
     args.check()?;
+    #[cfg(feature = "desktop")]
     if args.input.is_empty() {
         return super::converse::run(args.settings(), &args.live, args.report.as_deref());
     }
@@ -159,28 +209,18 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
     }
     let started = Instant::now();
     let backend = setup::backend(args.backend)?;
+    let system = args.system.clone();
     let mut agent = Agent {
         listener: setup::listener()?,
-        transcriber: setup::transcriber(&args.stt, &args.language, backend.as_ref())?,
-        replier: {
-            let sampling = Sampling { temperature: args.temperature, seed: args.seed, ..Sampling::default() };
-            Replier::new(setup::llama(&args.llm, backend.as_ref(), args.context)?, sampling, args.max_tokens)
-        },
-        narrator: match &args.output {
-            Some(_) => {
-                let settings = SpeechSettings { speed: args.speed(), seed: args.seed };
-                Some(setup::narrator(args.voice(), settings, backend.as_ref())?)
-            }
-            None => None,
-        },
+        models: Models::load(&args, backend.as_ref())?,
         sound: Vec::new(),
-        history: History::new(&args.system.unwrap_or_else(|| instructions(&jiff::ZonedDateTime::now()))),
+        history: History::new(&system.unwrap_or_else(|| instructions(&jiff::ZonedDateTime::now()))),
     };
     out!("loaded in {:.2} s on {}", started.elapsed().as_secs_f64(), backend.name());
 
     let mut recorder = Recorder::new(Arc::new(MonotonicClock::new()));
     for (i, samples) in recordings.iter().enumerate() {
-        let (heard, answer) = agent.turn(samples, args.realtime, &mut recorder, i as u64 + 1)?;
+        let (heard, answer) = agent.turn_anywhere(&args, samples, &mut recorder, i as u64 + 1)?;
         if heard.is_empty() {
             out!("\n[{}] no speech was heard", args.input[i].display());
             // Nobody asked anything: no turn.
@@ -191,6 +231,7 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
         recorder.finish(&heard, &answer);
     }
 
+    let [transcriber_on, replier_on] = agent.models.backends;
     let stage = |model: &str, backend: String| StageConfig { model: model.into(), backend };
     let mut settings = BTreeMap::new();
     settings.insert("realtime".into(), args.realtime.to_string());
@@ -199,8 +240,8 @@ pub(crate) fn run(args: TalkArgs) -> Result<()> {
         version: env!("CARGO_PKG_VERSION").into(),
         stages: BTreeMap::from([
             ("vad".into(), stage("silero-vad-v6", setup::vad_backend().name())),
-            ("transcribe".into(), stage(&args.stt, backend.name())),
-            ("reply".into(), stage(&args.llm, backend.name())),
+            ("transcribe".into(), stage(&args.stt, transcriber_on)),
+            ("reply".into(), stage(&args.llm, replier_on)),
         ]),
         settings,
     };
@@ -256,6 +297,7 @@ impl TalkArgs {
     }
 
     /// The same for a live conversation.
+    #[cfg(feature = "desktop")]
     fn settings(&self) -> Settings {
         Settings {
             stt: self.stt.clone(),
@@ -277,6 +319,29 @@ impl TalkArgs {
 }
 
 impl Agent {
+    /// One turn. If the device is lost in it, the processor takes its place and hears the recording again.
+    fn turn_anywhere(
+        &mut self,
+        args: &TalkArgs,
+        samples: &[f32],
+        recorder: &mut Recorder,
+        id: u64,
+    ) -> Result<(String, String)> {
+        let spoken = self.sound.len();
+        let error = match self.turn(samples, args.realtime, recorder, id) {
+            Err(error) if setup::remedy(&error) == Some(Remedy::Reopen) => error,
+            result => return result,
+        };
+        note!(
+            "warning: {}; the processor computes from here on, and hears the recording again",
+            crate::message(&error)
+        );
+        self.sound.truncate(spoken);
+        self.listener = setup::listener()?;
+        self.models = Models::load(args, setup::backend(BackendName::Cpu)?.as_ref())?;
+        self.turn(samples, args.realtime, recorder, id)
+    }
+
     /// One turn: listens to the recording, understands it in the silence behind it, and answers.
     fn turn(
         &mut self,
@@ -297,7 +362,7 @@ impl Agent {
         let mut marks = attempt();
         let mut stream = samples.to_vec();
         stream.resize(samples.len() + SILENCE_SECS * RATE_HZ as usize, 0.0);
-        self.replier.prepare(&self.history, None)?;
+        self.models.replier.prepare(&self.history, None)?;
         let began = Instant::now();
         let mut pieces: Vec<Piece> = Vec::new();
         let mut from = None;
@@ -360,7 +425,7 @@ impl Agent {
             return Ok((heard, String::new()));
         }
         marks.mark(Mark::TranscriptReady);
-        let (narrator, sound) = (&mut self.narrator, &mut self.sound);
+        let (narrator, sound) = (&mut self.models.narrator, &mut self.sound);
         let (mut silent, mut spoken) = ([true; 2], Ok(()));
         let mut on_sound = |event: NarrateEvent<'_>| match event {
             NarrateEvent::Clause { .. } => {
@@ -375,7 +440,7 @@ impl Agent {
                 sound.extend_from_slice(samples);
             }
         };
-        let reply = self.replier.reply(
+        let reply = self.models.replier.reply(
             &mut self.history,
             &heard,
             &mut |event| match event {
@@ -420,7 +485,7 @@ impl Agent {
             TranscribeEvent::EncoderStart => marks.mark(Mark::EncoderStart),
             TranscribeEvent::EncoderEnd => marks.mark(Mark::EncoderEnd),
         };
-        let transcript = self.transcriber.transcribe(&stream[span.clone()], &mut on_event, None)?;
+        let transcript = self.models.transcriber.transcribe(&stream[span.clone()], &mut on_event, None)?;
         marks.mark(Mark::TranscriptReady);
         Ok(Piece { span, text: transcript.text })
     }
@@ -451,6 +516,46 @@ mod tests {
             at(23, 55)
         );
         assert_eq!(at(15, 8), at(15, 22), "the model keeps what it has read");
+    }
+
+    /// B38, for recordings.
+    #[cfg(feature = "wgpu")]
+    #[test]
+    fn b38_a_lost_gpu_costs_no_question() {
+        use clap::Parser;
+        use repartee_engine::backends::wgpu::WgpuOptions;
+
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: TalkArgs,
+        }
+        let Some(gpu) = setup::tests::gpu(WgpuOptions::default()) else { return };
+        let words =
+            "talk --input a.wav --stt whisper-tiny.en --llm smollm2-135m --max-tokens 4 --context 256";
+        let args = Line::try_parse_from(words.split(' ')).expect("a command line").args;
+        let question = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/questions/capital.wav");
+        let samples = setup::read_16k(&question).expect("a recording");
+        let mut agent = Agent {
+            listener: setup::listener().expect("the detector"),
+            models: Models::load(&args, &gpu).expect("small models"),
+            history: History::new("Be brief."),
+            sound: Vec::new(),
+        };
+        let is_on = |agent: &Agent, what| agent.models.backends.iter().all(|on| on.starts_with(what));
+        assert!(is_on(&agent, "wgpu ("), "{:?}", agent.models.backends);
+        gpu.lose();
+        let mut recorder = Recorder::new(Arc::new(MonotonicClock::new()));
+        let answered = agent.turn_anywhere(&args, &samples, &mut recorder, 1);
+        let (heard, reply) = answered.expect("the processor goes on");
+        assert_eq!(heard, "What is the capital of France?");
+        assert!(!reply.is_empty() && is_on(&agent, "cpu ("), "{reply}: {:?}", agent.models.backends);
+
+        // What has no room begins there.
+        let options = WgpuOptions { memory_bytes: Some(16 << 20), ..WgpuOptions::default() };
+        agent.models =
+            Models::load(&args, &setup::tests::gpu(options).expect("as before")).expect("small models");
+        assert!(is_on(&agent, "cpu ("), "{:?}", agent.models.backends);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use repartee_engine::turn::machine::Activity;
 use repartee_engine::turn::message::{Exchange, Stage};
 use repartee_engine::turn::pipeline::{Command, Pipeline, Readiness, Signal};
 
-use super::models::{Load, Loader, What};
+use super::backends::Open;
+use super::models::{Loader, Request, What};
 use super::{About, DeviceChoice, Settings, Shared, sound};
 
 /// What the front end wants.
@@ -31,7 +32,7 @@ pub(super) struct Caretaker {
     has_speaker: Arc<AtomicBool>,
     pipeline: Arc<Pipeline>,
     shared: Arc<Shared>,
-    loader: Sender<Load>,
+    loader: Sender<Request>,
     settings: Settings,
     /// As the model has it.
     system_prompt: String,
@@ -39,6 +40,9 @@ pub(super) struct Caretaker {
     fallback_since: [Option<Instant>; 2],
     /// How much sound was lost, in milliseconds, and when last.
     loss: Option<(u64, Instant)>,
+    /// The lost model of each stage that the loader knows of.
+    lost: [u64; 3],
+    lost_at: Option<Instant>,
 }
 
 /// A loss is told for so long.
@@ -71,9 +75,10 @@ impl Caretaker {
         shared: Arc<Shared>,
         settings: Settings,
         system_prompt: String,
+        open: Open,
     ) -> Result<Self> {
         let (loader, requests) = channel();
-        let worker = Loader::new(pipeline.sender(), shared.clone());
+        let worker = Loader::new(pipeline.sender(), shared.clone(), open);
         // It ends with the caretaker; nobody waits for a model that is being loaded.
         Builder::new().name("loader".into()).spawn(move || worker.run(&requests))?;
         let caretaker = Self {
@@ -86,6 +91,8 @@ impl Caretaker {
             system_prompt,
             fallback_since: [None; 2],
             loss: None,
+            lost: [0; 3],
+            lost_at: None,
         };
         for direction in [Direction::Input, Direction::Output] {
             caretaker.note_off(direction);
@@ -98,7 +105,7 @@ impl Caretaker {
 
     fn load(&self, what: What) {
         // The loader ends with this thread only.
-        let _ = self.loader.send(Load { what, settings: self.settings.clone() });
+        let _ = self.loader.send(Request::Load(what, self.settings.clone()));
     }
 
     /// Looks after everything until nobody can give orders any more.
@@ -113,6 +120,7 @@ impl Caretaker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            self.look_for_losses();
             // The time in it runs on. The model reads the whole conversation anew behind it: while nobody waits for it.
             if self.pipeline.snapshot().activity == Activity::Idle {
                 self.instruct();
@@ -126,6 +134,19 @@ impl Caretaker {
             };
             let (input, output) = (name(&status.input), name(&status.output));
             self.shared.change(|setup| (setup.input, setup.output) = (input, output));
+        }
+    }
+
+    /// Tells the loader of models that are gone with their device.
+    fn look_for_losses(&mut self) {
+        let snapshot = self.pipeline.snapshot();
+        for stage in [Stage::Transcribe, Stage::Reply, Stage::Speak] {
+            if let Readiness::Lost { model, reason } = snapshot.readiness(stage)
+                && std::mem::replace(&mut self.lost[stage as usize], *model) != *model
+            {
+                self.lost_at = Some(Instant::now());
+                let _ = self.loader.send(Request::Lost { stage, model: *model, reason: reason.clone() });
+            }
         }
     }
 
@@ -189,6 +210,10 @@ impl Caretaker {
                 self.shared.change(|setup| setup.set_trouble(About::Fallback(direction), None));
             }
         }
+        if self.lost_at.is_some_and(|at| at.elapsed() > LOSS_TOLD) {
+            self.lost_at = None;
+            self.shared.change(|setup| setup.set_trouble(About::Reopened, None));
+        }
         if self.loss.is_some_and(|(_, last)| last.elapsed() > LOSS_TOLD) {
             self.loss = None;
             self.shared.change(|setup| setup.set_trouble(About::Loss, None));
@@ -216,7 +241,7 @@ impl Caretaker {
         for (what, stage) in new.reloads(&old) {
             if what != What::Style {
                 self.pipeline.send(Command::Await(stage));
-                self.shared.change(|setup| setup.set_stage(stage, String::new(), Readiness::Loading));
+                self.shared.change(|setup| setup.set_stage(stage, None, Readiness::Loading));
             }
             self.load(what);
         }

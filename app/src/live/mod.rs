@@ -12,10 +12,13 @@
 //! Microphone and voice detector come first, so that the user sees "listening" while the rest is loaded; what is said
 //! meanwhile is answered when the models are there.
 
+mod backends;
 mod caretaker;
 mod models;
 mod sound;
 mod state;
+#[cfg(all(test, feature = "wgpu"))]
+pub(crate) mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -33,9 +36,10 @@ use repartee_engine::turn::pipeline::{self, Ends, Pipeline, PipelineConfig};
 
 use crate::commands::setup;
 use caretaker::{Caretaker, Order};
-pub(crate) use state::{About, Command, DeviceChoice, Settings, Setup, Snapshot};
+pub(crate) use state::StageInfo;
 #[cfg(test)]
-pub(crate) use state::{StageInfo, Trouble};
+pub(crate) use state::Trouble;
+pub(crate) use state::{About, Command, DeviceChoice, Settings, Setup, Snapshot};
 
 /// What the front end sees of the caretaker, and how it learns of changes.
 struct Shared {
@@ -97,6 +101,16 @@ impl Live {
         past: &[Exchange],
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self> {
+        Self::start_on(settings, past, wake, backends::open())
+    }
+
+    /// As [`Self::start`], on the devices that `open` gives.
+    fn start_on(
+        settings: Settings,
+        past: &[Exchange],
+        wake: Box<dyn Fn() + Send + Sync>,
+        open: backends::Open,
+    ) -> Result<Self> {
         let settings = settings.within_limits();
         let detector = setup::silero(&setup::vad_backend())?;
         let sound = devices::open(sound::config(&settings))?;
@@ -129,6 +143,7 @@ impl Live {
             shared.clone(),
             settings,
             system_prompt,
+            open,
         )?;
         let run = move || caretaker.run(&inbox);
         let thread = Builder::new().name("caretaker".into()).spawn(run)?;

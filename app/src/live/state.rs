@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use repartee_audio::Direction;
+use repartee_engine::backends::Backend;
 use repartee_engine::models::kokoro;
 use repartee_engine::stages::speak::SpeechSettings;
 use repartee_engine::turn::message::{Exchange, Stage};
@@ -64,6 +65,12 @@ pub(crate) enum About {
     Loss,
     /// The chosen voice.
     Voice,
+    /// A device that computes was lost and opened again.
+    Reopened,
+    /// The processor computes in the place of another device.
+    GivenUp,
+    /// A stage's model has no room on its device.
+    Room(Stage),
 }
 
 /// So many are remembered.
@@ -76,6 +83,7 @@ impl Setup {
             stage,
             model: settings.model(stage).into(),
             backend: String::new(),
+            computes: String::new(),
             readiness: Readiness::Loading,
         });
         Self { stages: stages.into(), settings: settings.clone(), ..Self::default() }
@@ -99,9 +107,11 @@ impl Setup {
         }
     }
 
-    pub(super) fn set_stage(&mut self, stage: Stage, backend: String, readiness: Readiness) {
+    /// Whether a stage can be used from now on, and what computes it if so.
+    pub(super) fn set_stage(&mut self, stage: Stage, backend: Option<&dyn Backend>, readiness: Readiness) {
         for info in self.stages.iter_mut().filter(|info| info.stage == stage) {
-            info.backend = backend.clone();
+            info.backend = backend.map(Backend::name).unwrap_or_default();
+            info.computes = backend.map(Backend::description).unwrap_or_default();
             info.readiness = readiness.clone();
         }
     }
@@ -123,6 +133,8 @@ pub(crate) struct StageInfo {
     pub(crate) model: String,
     /// What really computes, with its kernels; empty while it is loaded.
     pub(crate) backend: String,
+    /// The same with all that is known of the device; empty while it is loaded.
+    pub(crate) computes: String,
     /// Whether it can be used.
     pub(crate) readiness: Readiness,
 }

@@ -40,6 +40,11 @@ pub trait Backend: Send + Sync {
     /// Short name for logs and reports, with what was chosen: `cpu (avx512-vnni, 2 threads)`.
     fn name(&self) -> String;
 
+    /// For people who want to know what computes: device, driver and kernels. One line.
+    fn description(&self) -> String {
+        self.name()
+    }
+
     /// What the device can do at best, measured now: takes up to a second, software some more. `None` where it can't be measured.
     fn floors(&self) -> Option<Floors> {
         None

@@ -1,13 +1,13 @@
 //! The adapter that is chosen, buffers, and pipelines that are made once for all programs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::pipelines::Pipelines;
-use super::{WgpuError, WgpuOptions};
+use super::{Adapter, WgpuError, WgpuOptions};
 use crate::backends::executor::Turnstile;
 use crate::backends::{CompileErrorKind, RunError};
 
@@ -38,6 +38,8 @@ pub(super) struct Device {
     pub(super) queue: wgpu::Queue,
     /// Name and API of the adapter.
     pub(super) adapter: String,
+    /// All that is known of it.
+    pub(super) about: Adapter,
     pub(super) limits: wgpu::Limits,
     pub(super) turnstile: Turnstile,
     pub(super) poison: bool,
@@ -51,6 +53,8 @@ pub(super) struct Device {
     pub(super) has_timestamps: bool,
     /// The most bytes of one part of a matrix.
     pub(super) part_bytes: u64,
+    /// The most bytes of all buffers, and how many there were so far.
+    memory: (Option<u64>, AtomicU64),
     pub(super) group0: wgpu::BindGroupLayout,
     pub(super) group1: wgpu::BindGroupLayout,
     /// Stands where a kernel uses no weight.
@@ -92,19 +96,23 @@ fn rank(kind: wgpu::DeviceType, allow_software: bool) -> Option<u32> {
     }
 }
 
+/// All adapters, the best first.
+pub(super) fn adapters() -> Vec<wgpu::Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::PRIMARY;
+    let instance = wgpu::Instance::new(descriptor);
+    let mut adapters = wait(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    adapters.sort_by_key(|adapter| rank(adapter.get_info().device_type, true));
+    adapters
+}
+
 impl Device {
     pub(super) fn open(options: WgpuOptions) -> Result<Self, WgpuError> {
-        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-        descriptor.backends = wgpu::Backends::PRIMARY;
-        let instance = wgpu::Instance::new(descriptor);
-        let adapters = wait(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+        let adapters = adapters();
         let software = adapters.iter().map(wgpu::Adapter::get_info);
         let software = software.filter(|i| i.device_type == wgpu::DeviceType::Cpu).map(|i| i.name).next();
-        let usable = adapters.into_iter().filter_map(|a| {
-            let rank = rank(a.get_info().device_type, options.allow_software)?;
-            Some((rank, a))
-        });
-        let Some((_, adapter)) = usable.min_by_key(|(rank, _)| *rank) else {
+        let is_usable = |a: &wgpu::Adapter| rank(a.get_info().device_type, options.allow_software).is_some();
+        let Some(adapter) = adapters.into_iter().find(is_usable) else {
             return Err(WgpuError::NoAdapter { software });
         };
         let info = adapter.get_info();
@@ -153,7 +161,9 @@ impl Device {
             device,
             queue,
             adapter: name,
+            about: Adapter::of(&info),
             part_bytes: options.part_bytes.map_or(most, |bytes| bytes.min(most)),
+            memory: (options.memory_bytes, AtomicU64::new(0)),
             limits,
             turnstile: Turnstile::default(),
             poison: options.poison,
@@ -189,6 +199,11 @@ impl Device {
     pub(super) fn buffer(&self, bytes: usize) -> Result<wgpu::Buffer, CompileErrorKind> {
         let out = || CompileErrorKind::OutOfMemory { bytes, device: self.adapter.clone() };
         let size = u64::try_from(bytes).ok().filter(|&b| b <= self.most_bytes()).ok_or_else(out)?;
+        let (most, taken) = &self.memory;
+        let all = taken.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        if most.is_some_and(|most| all > most) {
+            return Err(out());
+        }
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = storage(&self.device, size);
         if wait(scope.pop()).is_some() { Err(out()) } else { Ok(buffer) }

@@ -51,6 +51,7 @@ mod session;
 mod staging;
 mod weights;
 
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -75,6 +76,49 @@ pub struct WgpuOptions {
     /// Folder of this user's for compiled pipelines, made when there is something to keep; nothing is kept when not given,
     /// or where the adapter's API has no such cache (Vulkan has).
     pub pipelines: Option<PathBuf>,
+    /// The most bytes of all buffers together, of those that are gone by now too; what the device has when not given. For
+    /// tests: to fill a real device disturbs all else that is on it.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a driver offers to compute with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapter {
+    /// The device's name.
+    pub name: String,
+    /// The driver's name and version, as it gives them.
+    pub driver: String,
+    /// `Vulkan`, `Metal` or `Dx12`.
+    pub api: String,
+    /// The processor computes in place of a GPU.
+    pub is_software: bool,
+}
+
+impl Adapter {
+    fn of(info: &wgpu::AdapterInfo) -> Self {
+        let driver = match (info.driver.trim(), info.driver_info.trim()) {
+            ("", "") => "unknown".into(),
+            (driver, "") | ("", driver) => driver.into(),
+            (driver, version) => format!("{driver} {version}"),
+        };
+        Self {
+            name: info.name.clone(),
+            driver,
+            api: format!("{:?}", info.backend),
+            is_software: info.device_type == wgpu::DeviceType::Cpu,
+        }
+    }
+}
+
+impl Display for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; driver: {}; {}", self.name, self.driver, self.api)
+    }
+}
+
+/// What all drivers offer, the best first: that is what [`Wgpu::new`] opens, if it is of an allowed kind. Takes a moment.
+pub fn adapters() -> Vec<Adapter> {
+    device::adapters().iter().map(|adapter| Adapter::of(&adapter.get_info())).collect()
 }
 
 /// Why there is no device.
@@ -121,6 +165,11 @@ impl Wgpu {
         self.device.device.destroy();
     }
 
+    /// Which kernels are used, in words.
+    pub fn kernels(&self) -> &'static str {
+        "plain f32, and packed 8-bit integers for block weights"
+    }
+
     /// Whether the processor computes in place of a GPU.
     pub fn is_software(&self) -> bool {
         self.device.is_software
@@ -130,6 +179,10 @@ impl Wgpu {
 impl Backend for Wgpu {
     fn name(&self) -> String {
         format!("wgpu ({})", self.device.adapter)
+    }
+
+    fn description(&self) -> String {
+        format!("{}; kernels: {}", self.device.about, self.kernels())
     }
 
     fn floors(&self) -> Option<Floors> {

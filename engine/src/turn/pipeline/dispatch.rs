@@ -10,7 +10,7 @@ use super::gate::Gate;
 use super::mail::Post;
 use super::snapshot::{Entry, NoticeKind, ReplyText};
 use super::stages::{Loudspeaker, Recogniser, Voice, Writer};
-use super::workers::{Ahead, Draft, Order, SpeakJob, TranscribeJob, WriteJob};
+use super::workers::{Ahead, Order, SpeakJob, TranscribeJob, WriteJob};
 use crate::backends::CancelToken;
 use crate::latency::{Clock, Marks};
 use crate::text::clauses::Clause;
@@ -192,7 +192,7 @@ impl Stages for Dispatch {
         self.reply = Reply { turn, ..Reply::default() };
         let cancel = self.token(turn);
         let (gate, marks) = (self.reply.gate.clone(), marks.cloned());
-        self.write(WriteJob::Reply { turn, user: text.into(), cancel, gate, marks, draft: Draft::default() });
+        self.write(WriteJob::Reply { turn, user: text.into(), cancel, gate, marks, draft: Box::default() });
     }
 
     fn pause_reply(&mut self, turn: TurnNumber) {

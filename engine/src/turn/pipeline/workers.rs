@@ -247,7 +247,7 @@ pub(super) enum WriteJob {
         cancel: CancelToken,
         gate: Gate,
         marks: Option<Marks>,
-        draft: Draft,
+        draft: Box<Draft>,
     },
     Remember(Exchange),
     SetHistory(History),
@@ -331,7 +331,7 @@ impl Work for Writing {
             self.note(job);
             return Ok(());
         };
-        let (turn, Draft { text: draft, splitter }) = (*turn, draft);
+        let (turn, Draft { text: draft, splitter }) = (*turn, draft.as_mut());
         let written = draft.clone();
         let mark = |mark| {
             // What another model began was marked then.
