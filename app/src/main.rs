@@ -6,14 +6,19 @@
 
 mod check;
 mod commands;
+#[cfg(feature = "desktop")]
 mod live;
+#[cfg(feature = "desktop")]
 mod logging;
+#[cfg(feature = "desktop")]
 mod missing;
 mod output;
 mod printing;
+#[cfg(feature = "desktop")]
 mod saved;
 mod terminal;
 mod usage;
+#[cfg(feature = "desktop")]
 mod window;
 
 use std::io::{self, IsTerminal};
@@ -32,6 +37,7 @@ use crate::printing::note;
 /// Nothing leaves the machine: the network is used only to download models, and only when you ask for it.
 #[derive(Debug, Parser)]
 #[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
+#[cfg_attr(not(feature = "desktop"), command(arg_required_else_help = true))]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -54,7 +60,7 @@ Exit status:
 enum Command {
     /// Talk, or have recorded questions answered.
     Talk(Box<commands::talk::TalkArgs>),
-    /// List microphones and speakers.
+    /// List microphones, speakers and what computes.
     Devices,
     /// Speak a text.
     Say(commands::say::SayArgs),
@@ -118,6 +124,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 /// Opens the window; what happens is logged to files, for nobody may be looking at stderr.
+#[cfg(feature = "desktop")]
 fn open_window(verbose: u8) -> Result<()> {
     let home = saved::Home::open()?;
     match logging::to_files(home.logs(), filter(verbose)) {
@@ -129,6 +136,12 @@ fn open_window(verbose: u8) -> Result<()> {
         }
     }
     window::run(home)
+}
+
+/// This build has none.
+#[cfg(not(feature = "desktop"))]
+fn open_window(_: u8) -> Result<()> {
+    Err(usage::WrongUsage::error("this build has no window; `repartee --help` lists its commands"))
 }
 
 /// Says what went wrong and why; traces are for panics.

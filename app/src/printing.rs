@@ -36,6 +36,7 @@ pub(crate) fn print(line: Arguments<'_>) {
 
 /// Prints a part of a line that is to be seen at once; whether it could be. It goes out as it is, for it may clear a line:
 /// the caller has made the words in it [`Visible`].
+#[cfg(feature = "desktop")]
 pub(crate) fn part(text: &str) -> bool {
     if FAILED.get().is_none() {
         let mut stdout = io::stdout();

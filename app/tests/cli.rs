@@ -31,6 +31,19 @@ fn help_and_version_are_results() {
 }
 
 #[test]
+fn devices_say_what_computes_and_software_only_as_such() {
+    let (code, out, err) = run(&["devices"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (_, computes) = out.split_once("computes:\n").expect("what computes");
+    let mut lines = computes.lines();
+    assert!(lines.next().is_some_and(|line| line.starts_with("  cpu (")), "{out}");
+    for line in lines.filter(|line| line.contains("llvmpipe")) {
+        assert!(line.contains("; driver: ") && line.contains("; Vulkan"), "{line}");
+        assert!(line.ends_with(": software, used only when asked for"), "{line}");
+    }
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     for words in [&["modls"][..], &["models", "fetch", "--everything"], &["models", "remove"]] {
         let (code, out, err) = run(words);

@@ -2,8 +2,10 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+#[cfg(feature = "desktop")]
 pub(crate) mod converse;
 pub(crate) mod devices;
+#[cfg(feature = "desktop")]
 mod lines;
 pub(crate) mod models;
 pub(crate) mod report;
