@@ -1,6 +1,8 @@
 //! The window's views by role and label, and their pictures.
 
 mod placed;
+#[cfg(feature = "wgpu")]
+mod switched;
 
 use std::sync::Arc;
 
@@ -66,6 +68,7 @@ fn ready() -> Shown {
         stage,
         model: model.into(),
         backend: "cpu (avx512-vnni)".into(),
+        computes: "cpu (avx512-vnni)".into(),
         readiness: Readiness::Ready,
     });
     Shown {
@@ -442,6 +445,21 @@ fn a_typed_turn_has_no_rows_of_speech() {
     harness.get_by_label("20 …");
     assert!(harness.query_by_label("Transcript wait").is_none());
     assert!(harness.query_by_label("5000 …").is_none());
+}
+
+/// B36: what really runs, which need not be what was asked for.
+#[test]
+fn the_overlay_shows_what_computes() {
+    let mut shown = talking();
+    shown.view.shows_latency = true;
+    let gpu = "A GPU; driver: Maker 550.1; Vulkan; kernels: plain f32";
+    shown.setup.stages[1].computes = gpu.into();
+    shown.setup.stages[2].computes = String::new();
+    let mut harness = harness_of(shown, Theme::Dark, tokens::WINDOW);
+    harness.run();
+    harness.get_by_label("Speech recognition: cpu (avx512-vnni)");
+    harness.get_by_label(&format!("Language model: {gpu}"));
+    assert!(harness.query_by_label_contains("Voice: ").is_none(), "it is still being loaded");
 }
 
 #[test]

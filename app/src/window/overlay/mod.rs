@@ -7,17 +7,18 @@ pub(super) use figures::tests;
 use std::sync::Arc;
 
 use eframe::egui::{
-    self, Align2, AreaState, Grid, Id, LayerId, Order, Pos2, Rect, Role, ScrollArea, Sense, Ui, Vec2,
-    WidgetInfo, pos2, vec2,
+    self, Align2, AreaState, Grid, Id, LayerId, Order, Pos2, Rect, RichText, Role, ScrollArea, Sense, Ui,
+    Vec2, WidgetInfo, pos2, vec2,
 };
 use egui_plot::{Bar, BarChart, GridMark, Plot};
 use repartee_engine::latency::{Metric, Reading, TurnRecord};
 
 use self::figures::{extent, last_turns, reading, round_step, slots, statistics, waterfall};
 use super::action::Action;
+use super::status::stage_name;
 use super::tokens::{self, palette};
 use super::view::View;
-use crate::live::Snapshot;
+use crate::live::{Snapshot, StageInfo};
 
 /// The overlay's area in the memory of egui.
 fn area() -> Id {
@@ -84,6 +85,7 @@ impl View {
                         ui.weak("No turn was measured yet.");
                     }
                     waterfall_and_statistics(ui, snapshot);
+                    devices(ui, &snapshot.setup.stages);
                     chart(ui, records);
                 });
                 // Always in sight.
@@ -196,6 +198,21 @@ fn waterfall_and_statistics(ui: &mut Ui, snapshot: &Snapshot) {
             ui.end_row();
         }
     });
+}
+
+/// What really computes: a line for each device, with its stages.
+fn devices(ui: &mut Ui, stages: &[StageInfo]) {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    for info in stages.iter().filter(|info| !info.computes.is_empty()) {
+        let name = stage_name(info.stage);
+        match lines.iter_mut().find(|(device, _)| *device == info.computes) {
+            Some((_, names)) => *names += &format!(", {name}"),
+            None => lines.push((&info.computes, name.to_owned())),
+        }
+    }
+    for (device, names) in lines {
+        ui.add(egui::Label::new(RichText::new(format!("{names}: {device}")).weak()).wrap());
+    }
 }
 
 /// When a stage ran in the last turn; nothing where it was not measured.
