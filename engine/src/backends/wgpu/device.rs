@@ -323,8 +323,11 @@ impl Device {
         }
     }
 
+    /// The device is lost; from now on [`Self::check`] says so too.
     pub(super) fn lost(&self, message: impl ToString) -> RunError {
-        RunError::DeviceLost { device: self.adapter.clone(), message: message.to_string() }
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = failure.get_or_insert(message.to_string()).clone();
+        RunError::DeviceLost { device: self.adapter.clone(), message }
     }
 
     /// Waits for what was submitted.

@@ -249,19 +249,23 @@ mod tests {
         let x = g.input_f32("x", n, 2);
         let y = g.lstm(x, ["ih", "hh", "b", "b"], 2, Direction::Forward, Some("h"));
         g.output("y", y);
+        let ids = g.input_i32("ids", n, 1);
+        g.advance(ids);
         let graph = g.finish().unwrap();
         let weights = gpu.weight_set(Arc::new(tensors));
         let program = gpu.compile(&graph, &weights).unwrap();
         let mut session = gpu.session(&[&graph]).unwrap();
         let mut out = Vec::new();
         let mut run = |session: &mut Session| {
-            let inputs = [Input::F32(&[1.0; 6])];
+            let inputs = [Input::F32(&[1.0; 6]), Input::I32(&[1; 3])];
             let mut outputs = [(0, &mut out)];
             program
                 .run(session, Run { lengths: &[3], inputs: &inputs, outputs: &mut outputs, ..Run::default() })
         };
         run(&mut session).unwrap();
+        assert_eq!(session.drawn(0).unwrap().position, 3);
 
+        run(&mut session).unwrap();
         gpu.lose();
         assert!(matches!(session.drawn(0), Err(RunError::DeviceLost { .. })), "no row that nobody made");
         for _ in 0..2 {
