@@ -33,7 +33,7 @@ use crate::printing::note;
 /// Talk with your computer: it listens, understands and answers on your own machine.
 ///
 /// The inference engine is Repartee's own; it runs published weights, which `repartee models fetch` brings.
-/// Without a command it opens its window.
+#[cfg_attr(feature = "desktop", doc = " Without a command it opens its window.")]
 /// Nothing leaves the machine: the network is used only to download models, and only when you ask for it.
 #[derive(Debug, Parser)]
 #[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
