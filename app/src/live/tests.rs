@@ -38,14 +38,14 @@ pub(crate) fn small() -> Settings {
 impl Silent {
     /// `None` as for [`setup::tests::gpu`].
     pub(crate) fn start(settings: Settings, options: WgpuOptions) -> Option<Self> {
-        setup::tests::gpu(options)?;
+        setup::tests::gpu(options.clone())?;
         let gpus: Arc<Mutex<Vec<Wgpu>>> = Arc::default();
         let opened = gpus.clone();
         let open = move |name| -> Result<Box<dyn Backend>> {
             if name != BackendName::Wgpu {
                 return setup::backend(name);
             }
-            let gpu = Wgpu::new(WgpuOptions { allow_software: true, ..options })?;
+            let gpu = Wgpu::new(WgpuOptions { allow_software: true, ..options.clone() })?;
             opened.lock().unwrap_or_else(PoisonError::into_inner).push(gpu.clone());
             Ok(Box::new(gpu))
         };
