@@ -5,7 +5,7 @@ use super::program::Compiler;
 use crate::backends::CompileErrorKind;
 use crate::graph::{CacheStart, KeyValues, Node, Op, StateId, StateType, Value};
 
-/// Columns of a head that the kernel's registers hold.
+/// Columns of a head that the kernel's memory holds.
 const MOST_COLUMNS: usize = 256;
 
 impl Compiler<'_> {
@@ -28,7 +28,7 @@ impl Compiler<'_> {
             Word::flag(f16),
         ];
         let work = Work::Threads(place.rows, if f16 { place.cols / 2 } else { place.cols });
-        let kernel = plain(self.device, "attention", "cache_write")?;
+        let kernel = plain(self.device, "cache", "cache_write")?;
         Ok(Call::new(kernel, words(place, place, &own), work).states([Some(state), None]))
     }
 

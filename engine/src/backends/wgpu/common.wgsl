@@ -2,13 +2,7 @@
 
 @group(0) @binding(0) var<storage, read_write> arena: array<u32>;
 @group(0) @binding(1) var<uniform> params: array<vec4<u32>, 8>;
-@group(0) @binding(2) var<storage, read> w0: array<u32>;
-@group(0) @binding(3) var<storage, read> w1: array<u32>;
-@group(0) @binding(4) var<storage, read> w2: array<u32>;
-@group(0) @binding(5) var<storage, read> w3: array<u32>;
 @group(1) @binding(0) var<storage, read_write> steps: array<u32>;
-@group(1) @binding(1) var<storage, read_write> s0: array<u32>;
-@group(1) @binding(2) var<storage, read_write> s1: array<u32>;
 
 struct Thread {
     @builtin(workgroup_id) group: vec3<u32>,
@@ -53,6 +47,13 @@ fn load4(at: u32) -> vec4<f32> {
     return vec4<f32>(load(at), load(at + 1u), load(at + 2u), load(at + 3u));
 }
 
+fn store4(at: u32, v: vec4<f32>) {
+    store(at, v.x);
+    store(at + 1u, v.y);
+    store(at + 2u, v.z);
+    store(at + 3u, v.w);
+}
+
 // Comparisons with NaN may be optimised away; its bits may not.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u;
@@ -63,32 +64,34 @@ fn is_finite(v: f32) -> bool {
 }
 
 // A quotient rounded as IEEE 754 has it: WGSL allows 2.5 ulp, but quantised activations and draws have to be the
-// same everywhere. Long division of the 24-bit significands; what is not normal is left to the device.
+// same everywhere. The device's quotient of the 24-bit significands is mended until the rest is one; what is not
+// normal is left to the device.
 fn divide(a: f32, b: f32) -> f32 {
     let ba = bitcast<u32>(a);
     let bb = bitcast<u32>(b);
     let ea = i32((ba >> 23u) & 255u);
     let eb = i32((bb >> 23u) & 255u);
-    var rest = (ba & 0x7fffffu) | 0x800000u;
+    let top = (ba & 0x7fffffu) | 0x800000u;
     let by = (bb & 0x7fffffu) | 0x800000u;
-    var exponent = ea - eb + 127;
-    if rest < by {
-        rest <<= 1u;
-        exponent -= 1;
-    }
+    let shift = select(23u, 24u, top < by);
+    let exponent = ea - eb + 127 - i32(shift - 23u);
     if ea == 0 || eb == 0 || ea == 255 || eb == 255 || exponent <= 0 || exponent >= 254 {
         return a / b;
     }
-    var q = 0u;
-    for (var i = 0; i < 24; i++) {
-        q <<= 1u;
-        if rest >= by {
-            rest -= by;
-            q |= 1u;
+    // The rest of a guess that is wrong by a few units fits 32 bits, whatever was carried out of them.
+    var q = u32(f32(top) / f32(by) * f32(1u << shift));
+    var rest = i32((top << shift) - q * by);
+    for (var i = 0; i < 16; i++) {
+        if rest < 0 {
+            rest += i32(by);
+            q -= 1u;
+        } else if rest >= i32(by) {
+            rest -= i32(by);
+            q += 1u;
         }
-        rest <<= 1u;
     }
-    if rest > by || (rest == by && (q & 1u) == 1u) {
+    let twice = 2u * u32(rest);
+    if twice > by || (twice == by && (q & 1u) == 1u) {
         q += 1u;
     }
     return bitcast<f32>(((ba ^ bb) & 0x80000000u) | ((u32(exponent) << 23u) + (q - 0x800000u)));
@@ -221,42 +224,4 @@ fn group_max(local: u32, v: f32) -> f32 {
         workgroupBarrier();
     }
     return shared_sum[0];
-}
-
-// The sum of each 16 threads of a workgroup of 64, for the first of them.
-fn lanes_sum(local: u32, v: f32) -> f32 {
-    workgroupBarrier();
-    shared_sum[local] = v;
-    workgroupBarrier();
-    for (var step = 8u; step > 0u; step /= 2u) {
-        if local % 16u < step {
-            shared_sum[local] += shared_sum[local + step];
-        }
-        workgroupBarrier();
-    }
-    return shared_sum[local];
-}
-
-// 32 numbers as 8-bit integers and a scale: block `at` of those that begin at `integers` and `scales`.
-fn quantize_block(x: u32, at: u32, integers: u32, scales: u32) {
-    var top = 0.0;
-    for (var i = 0u; i < 32u; i++) {
-        let a = abs(load(x + i));
-        top = select(top, a, a > top);
-    }
-    let factor = select(0.0, divide(127.0, top), top > 0.0);
-    for (var i = 0u; i < 8u; i++) {
-        let q = vec4<i32>(round(load4(x + 4u * i) * factor));
-        arena[integers + at * 8u + i] = pack4xI8(q);
-    }
-    store(scales + at, divide(top, 127.0));
-}
-
-// The same for what the workgroup has just written: `count` blocks from x on, which are those from `at` on.
-fn quantize_written(local: u32, x: u32, at: u32, count: u32, integers: u32, scales: u32) {
-    storageBarrier();
-    workgroupBarrier();
-    for (var b = local; b < count; b += 64u) {
-        quantize_block(x + 32u * b, at + b, integers, scales);
-    }
 }

@@ -419,7 +419,8 @@ impl Device {
 fn storage(device: &wgpu::Device, bytes: u64) -> wgpu::Buffer {
     device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
-        size: bytes.next_multiple_of(4).max(4),
+        // Some kernels read four words at a time.
+        size: bytes.next_multiple_of(16).max(16),
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC,
         mapped_at_creation: false,
     })

@@ -1,7 +1,7 @@
 //! What is done together: products of the same rows quantise them once, what makes the rows does it where it can, and a
 //! sum behind a product is its last step.
 
-use crate::graph::{BinaryOp, Graph, Op, Precision, Value};
+use crate::graph::{BinaryOp, Graph, Node, Op, Precision, Value};
 
 /// For each node of a graph, what it has in common with others.
 pub(super) struct Fused {
@@ -15,6 +15,16 @@ pub(super) struct Fused {
     pub(super) sum: Vec<Option<Sum>>,
     /// The product that does this sum.
     pub(super) product: Vec<Option<usize>>,
+    /// The recurrence in front of one that walks the same rows the other way: they walk side by side.
+    pub(super) first_direction: Vec<Option<usize>>,
+}
+
+impl Fused {
+    /// The node that does the work of this one.
+    pub(super) fn elsewhere(&self, node: usize) -> Option<usize> {
+        let next = self.first_direction.get(node + 1).copied().flatten();
+        self.product[node].or_else(|| next.filter(|&first| first == node).map(|_| node + 1))
+    }
 }
 
 /// A sum of a product and something that was there before.
@@ -34,11 +44,15 @@ pub(super) fn fuse(graph: &Graph) -> Fused {
         quantizer: vec![None; count],
         sum: vec![None; count],
         product: vec![None; count],
+        first_direction: vec![None; count],
     };
     for (i, node) in graph.nodes.iter().enumerate() {
+        if i > 0 && fused.first_direction[i - 1].is_none() && is_other_direction(&graph.nodes[i - 1], node) {
+            fused.first_direction[i] = Some(i - 1);
+        }
         let Op::Linear { precision, .. } = node.op else { continue };
         if precision == Precision::Int8 {
-            let same = |n: &crate::graph::Node| {
+            let same = |n: &Node| {
                 matches!(n.op, Op::Linear { precision: Precision::Int8, .. }) && n.inputs == node.inputs
             };
             fused.owner[i] = graph.nodes[..i].iter().position(same).unwrap_or(i);
@@ -57,6 +71,18 @@ pub(super) fn fuse(graph: &Graph) -> Fused {
         }
     }
     fused
+}
+
+/// Whether two recurrences without states walk over the same rows, each its way.
+fn is_other_direction(first: &Node, second: &Node) -> bool {
+    let (
+        Op::Lstm { hidden: a, direction: from, state: None, .. },
+        Op::Lstm { hidden: b, direction: to, state: None, .. },
+    ) = (&first.op, &second.op)
+    else {
+        return false;
+    };
+    a == b && from != to && first.inputs == second.inputs && first.output.is_some()
 }
 
 /// The node that makes `rows`, if it can quantise them.

@@ -57,17 +57,35 @@ pub(super) enum Work {
     Threads(Dim, usize),
     /// `each` groups for each row.
     Groups(Dim, usize),
-    /// The same while there are at most [`FEW_ROWS`]: no group for more of them.
-    Few(Dim, usize),
-    /// `each` groups for each [`TILE_ROWS`] rows when there are more than [`FEW_ROWS`]: no group for fewer.
-    Tiles(Dim, usize),
+    /// `each` groups for each `tile` rows while their number is in `only`: of several kernels for one product, one runs.
+    Tiles {
+        /// Rows.
+        rows: Dim,
+        /// Of them in a group.
+        tile: usize,
+        /// Groups for each.
+        each: usize,
+        /// First and last number of rows for which there is any work.
+        only: [usize; 2],
+    },
+    /// `each` groups for each `tile` rows, of which there are `more` than in `rows`.
+    MoreTiles {
+        /// Rows.
+        rows: Dim,
+        /// Behind them.
+        more: usize,
+        /// Rows in a group.
+        tile: usize,
+        /// Groups for each.
+        each: usize,
+    },
 }
 
 /// So many rows are multiplied one by one, weights read for each: what writes text has one. From there on tiles of rows
 /// share what they read.
 pub(super) const FEW_ROWS: usize = 4;
-/// Rows and columns of a tile: those in the WGSL.
-pub(super) const TILE_ROWS: usize = 32;
+/// From so many rows on, tiles are large.
+pub(super) const MANY_ROWS: usize = 128;
 
 impl Work {
     /// Groups for the lengths of a run, as two factors within the device's limit.
@@ -75,13 +93,12 @@ impl Work {
         let n = match self {
             Self::Threads(rows, each) => rows.eval(lengths)?.checked_mul(each)?.div_ceil(64),
             Self::Groups(rows, each) => rows.eval(lengths)?.checked_mul(each)?,
-            Self::Few(rows, each) => {
+            Self::Tiles { rows, tile, each, only: [least, most] } => {
                 let rows = rows.eval(lengths)?;
-                if rows > FEW_ROWS { 0 } else { rows.checked_mul(each)? }
+                if (least..=most).contains(&rows) { rows.div_ceil(tile).checked_mul(each)? } else { 0 }
             }
-            Self::Tiles(rows, each) => {
-                let rows = rows.eval(lengths)?;
-                if rows > FEW_ROWS { rows.div_ceil(TILE_ROWS).checked_mul(each)? } else { 0 }
+            Self::MoreTiles { rows, more, tile, each } => {
+                rows.eval(lengths)?.checked_add(more)?.div_ceil(tile).checked_mul(each)?
             }
         };
         if n == 0 {
@@ -90,6 +107,11 @@ impl Work {
         let y = n.div_ceil(most as usize);
         let x = n.div_ceil(y);
         Some((u32::try_from(x).ok()?, u32::try_from(y).ok()?))
+    }
+
+    /// Whether there may be any for up to `most` rows.
+    pub(super) fn is_possible(self, most: usize) -> bool {
+        !matches!(self, Self::Tiles { only: [least, _], .. } if least > most)
     }
 }
 
@@ -139,10 +161,29 @@ pub(super) fn words(x: Place, y: Place, own: &[Word]) -> Vec<Word> {
     all
 }
 
+/// How many words a module reads at a time.
+#[derive(Clone, Copy)]
+pub(super) enum Reads {
+    One,
+    Four,
+}
+
 /// A module's source: the shared part before its own.
-pub(super) fn source(parts: &[&str]) -> String {
+pub(super) fn source(weights: Reads, states: Reads, parts: &[&str]) -> String {
     let mut all = step_constants();
     all.push_str(include_str!("common.wgsl"));
+    let words = |reads| match reads {
+        Reads::One => "u32",
+        Reads::Four => "vec4<u32>",
+    };
+    for i in 0..WEIGHTS {
+        let (at, words) = (i + 2, words(weights));
+        all.push_str(&format!("@group(0) @binding({at}) var<storage, read> w{i}: array<{words}>;\n"));
+    }
+    for i in 0..STATES {
+        let (at, words) = (i + 1, words(states));
+        all.push_str(&format!("@group(1) @binding({at}) var<storage, read_write> s{i}: array<{words}>;\n"));
+    }
     parts.iter().for_each(|part| all.push_str(part));
     all
 }
@@ -190,14 +231,25 @@ pub(super) fn plain(
 
 /// Products in tiles, for modules that say what is multiplied.
 pub(super) const TILE: &str = include_str!("tile.wgsl");
+/// The same in large tiles.
+pub(super) const TILE_LARGE: &str = include_str!("tile_large.wgsl");
+/// What workgroups of 256 share.
+const WIDE: &str = include_str!("wide.wgsl");
 
 /// The source of a module that has no variants.
 pub(super) fn family_source(family: &str) -> String {
+    use Reads::{Four, One};
+    let lstm = |threads: &str| {
+        source(Four, One, &[&format!("const THREADS: u32 = {threads};\n"), include_str!("lstm.wgsl")])
+    };
     match family {
-        "rows" => source(&[include_str!("rows.wgsl")]),
-        "products" => source(&[TILE, include_str!("products.wgsl")]),
-        "attention" => source(&[include_str!("attention.wgsl")]),
-        _ => source(&[include_str!("sample.wgsl")]),
+        "rows" => source(One, One, &[WIDE, include_str!("rows.wgsl")]),
+        "products" => source(One, One, &[WIDE, TILE, TILE_LARGE, include_str!("products.wgsl")]),
+        "cache" => source(One, One, &[include_str!("cache.wgsl")]),
+        "attention" => source(One, Four, &[WIDE, include_str!("attention.wgsl")]),
+        "lstm" => lstm("256u"),
+        "lstm.1024" => lstm("1024u"),
+        _ => source(One, One, &[include_str!("sample.wgsl")]),
     }
 }
 
@@ -211,17 +263,15 @@ mod tests {
         assert_eq!(Work::Threads(rows, 64).groups(&[], 65_535), Some((35_000, 2)));
         assert_eq!(Work::Groups(rows, 0).groups(&[], 65_535), None);
         assert_eq!(Work::Threads(1.into(), 65).groups(&[], 65_535), Some((2, 1)));
-        for rows in [1, FEW_ROWS, FEW_ROWS + 1, 2 * TILE_ROWS + 1] {
-            let each = |work: Work| work.groups(&[], 65_535).map_or(0, |(x, y)| x * y);
-            let (few, tiles) = (each(Work::Few(rows.into(), 7)), each(Work::Tiles(rows.into(), 7)));
-            assert_eq!(
-                (few, tiles),
-                if rows <= FEW_ROWS {
-                    (7 * rows as u32, 0)
-                } else {
-                    (0, 7 * rows.div_ceil(TILE_ROWS) as u32)
-                }
-            );
-        }
+        let both = |rows: usize| {
+            let few = Work::Tiles { rows: rows.into(), tile: 1, each: 7, only: [0, FEW_ROWS] };
+            let tiles =
+                Work::Tiles { rows: rows.into(), tile: 32, each: 7, only: [FEW_ROWS + 1, usize::MAX] };
+            [few, tiles].map(|work| work.groups(&[], 65_535).map_or(0, |(x, y)| x * y))
+        };
+        assert_eq!(both(0), [0, 0]);
+        assert_eq!(both(FEW_ROWS), [7 * FEW_ROWS as u32, 0]);
+        assert_eq!(both(FEW_ROWS + 1), [0, 7]);
+        assert_eq!(both(65), [0, 21]);
     }
 }

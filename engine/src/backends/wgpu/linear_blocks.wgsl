@@ -37,26 +37,6 @@ fn fifth_bits(bits: u32) -> u32 {
     return ((bits & 1u) << 4u) | ((bits & 2u) << 11u) | ((bits & 4u) << 18u) | ((bits & 8u) << 25u);
 }
 
-// Where row and output of this thread's 16 lanes are: four outputs a workgroup, rows one by one.
-fn lanes_place(t: Thread, outs: u32) -> vec2<u32> {
-    let across = (outs + 3u) / 4u;
-    let index = group_index(t);
-    return vec2<u32>(index / across, index % across * 4u + t.local / 16u);
-}
-
-fn lanes_store(local: u32, place: vec2<u32>, v: f32) {
-    if local % 16u == 0u && place.x < p(N) && place.y < p(11u) {
-        var sum = v;
-        if p(7u) != 0u {
-            sum += bitcast<f32>(w1[p(10u) + place.y]);
-        }
-        if p(13u) != 0u {
-            sum += load(p(14u) + place.x * p(15u) + p(10u) + place.y);
-        }
-        store(p(Y) + place.x * p(Y_STRIDE) + p(10u) + place.y, sum);
-    }
-}
-
 // Few rows. 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has,
 // 13: whether something is added, 14, 15: its first word and stride.
 @compute @workgroup_size(64)
@@ -68,7 +48,7 @@ fn few_f32(t: Thread) {
         let groups = p(X_COLS) / 32u;
         let first = place.y * (groups / GROUPS) * BLOCK_BYTES;
         // Half a group has one scale.
-        for (var half = t.local % 16u; half < 2u * groups; half += 16u) {
+        for (var half = t.local % LANES; half < 2u * groups; half += LANES) {
             let g = half / 2u;
             let h = half % 2u * 4u;
             let block = first + g / GROUPS * BLOCK_BYTES;
@@ -81,7 +61,7 @@ fn few_f32(t: Thread) {
             sum += (part.x + part.y) + (part.z + part.w);
         }
     }
-    lanes_store(t.local, place, lanes_sum(t.local, sum));
+    lanes_store(t.local, place, sum);
 }
 
 // The same with 8-bit activations; 8, 9: their integers and scales.
@@ -94,7 +74,7 @@ fn few_int8(t: Thread) {
         let q = p(8u) + place.x * groups * 8u;
         let scale = p(9u) + place.x * groups;
         let first = place.y * (groups / GROUPS) * BLOCK_BYTES;
-        for (var half = t.local % 16u; half < 2u * groups; half += 16u) {
+        for (var half = t.local % LANES; half < 2u * groups; half += LANES) {
             let g = half / 2u;
             let h = half % 2u * 4u;
             let block = first + g / GROUPS * BLOCK_BYTES;
@@ -109,7 +89,7 @@ fn few_int8(t: Thread) {
             sum += load(scale + g) * (sm.x * f32(product - ZERO * plain) + sm.y * f32(plain));
         }
     }
-    lanes_store(t.local, place, lanes_sum(t.local, sum));
+    lanes_store(t.local, place, sum);
 }
 
 fn block_of(out: u32, g: u32) -> u32 {

@@ -36,33 +36,20 @@ fn input4(r: u32, k: u32) -> vec4<f32> {
     return v;
 }
 
-// Few rows, four outputs a workgroup. 7: whether there is a bias, 8, 9: the activations' integers and scales, if there are
+// Few rows, LANES threads an output. 7: whether there is a bias, 8, 9: the activations' integers and scales, if there are
 // such (12), 10, 11: first and number of the outputs that this part of the weight has,
 // 13: whether something is added, 14, 15: its first word and stride.
 @compute @workgroup_size(64)
 fn few(t: Thread) {
-    let outs = p(11u);
-    let across = (outs + 3u) / 4u;
-    let index = group_index(t);
-    let row = index / across;
-    let out = index % across * 4u + t.local / 16u;
+    let place = lanes_place(t, p(11u));
     var sum = 0.0;
-    if row < p(N) && out < outs {
-        for (var k = t.local % 16u * 4u; k < p(X_COLS); k += 64u) {
-            let part = weight4(out, k) * input4(row, k);
+    if place.x < p(N) && place.y < p(11u) {
+        for (var k = t.local % LANES * 4u; k < p(X_COLS); k += 4u * LANES) {
+            let part = weight4(place.y, k) * input4(place.x, k);
             sum += (part.x + part.y) + (part.z + part.w);
         }
     }
-    sum = lanes_sum(t.local, sum);
-    if t.local % 16u == 0u && row < p(N) && out < outs {
-        if p(7u) != 0u {
-            sum += bitcast<f32>(w1[p(10u) + out]);
-        }
-        if p(13u) != 0u {
-            sum += load(p(14u) + row * p(15u) + p(10u) + out);
-        }
-        store(p(Y) + row * p(Y_STRIDE) + p(10u) + out, sum);
-    }
+    lanes_store(t.local, place, sum);
 }
 
 // Many rows; parameters as above.
@@ -71,6 +58,18 @@ fn tile(t: Thread) {
     let origin = tile_origin(t, p(11u));
     let sum = tile_product(t.local, origin, p(X_COLS));
     tile_store(t.local, origin, sum, vec2<u32>(p(N), p(11u)), p(10u), p(7u) != 0u);
+}
+
+fn weight1(o: u32, k: u32) -> f32 {
+    return element(o * p(X_COLS) + k, p(10u) + o);
+}
+
+// The same in large tiles, for activations that are f32 (12 is 0).
+@compute @workgroup_size(128)
+fn large(t: Thread) {
+    let origin = large_origin(group_index(t), p(11u));
+    let g = Gather(1u, 1, 0, 0, 1u, 0u, p(11u));
+    large_store(t.local, origin, large_product(t.local, origin, g), p(11u), p(10u), 1, 0);
 }
 
 // 7: rows of the table, 8, 9: first and number of those that this part has. An id outside the table gives zeros,

@@ -62,7 +62,7 @@ pub(super) fn plan(graph: &Graph, scratch_words: &[usize], fused: &Fused) -> Opt
     blocks.extend(scratch_words.iter().enumerate().map(|(i, &words)| Block {
         words: if fused.owner[i] == i { words } else { 0 },
         first: fused.quantizer[i].unwrap_or(i) + 1,
-        last: i + 1,
+        last: fused.elsewhere(i).unwrap_or(i).max(i) + 1,
     }));
     for (i, &owner) in fused.owner.iter().enumerate() {
         let block = &mut blocks[first_scratch + owner];

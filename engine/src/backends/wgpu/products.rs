@@ -1,23 +1,51 @@
 //! Products with weights: linear layers, convolutions, recurrences.
 
-use super::kernel::{Call, FEW_ROWS, Word, Work, plain, words};
+use super::kernel::{Call, FEW_ROWS, MANY_ROWS, Word, Work, plain, words};
 use super::plan::Place;
 use super::program::Compiler;
 use super::weights::kernel;
 use crate::backends::CompileError;
-use crate::graph::{ConvShape, Direction, Node, Op, Precision, StateId, TransposedShape, Value, Weight};
+use crate::graph::{ConvShape, Dim, Direction, Node, Op, Precision, StateId, TransposedShape, Value, Weight};
 
-/// Outputs that a workgroup makes of one row, and of a tile's rows: those in the WGSL.
-const FEW_OUTPUTS: usize = 4;
-const TILE_COLUMNS: usize = 32;
+/// Rows and outputs of a tile and of a large one: those in the WGSL.
+const TILE: usize = 32;
+const LARGE: usize = 64;
+/// Threads of a workgroup that makes few rows.
+const FEW_THREADS: usize = 64;
+/// Threads that make one output together, at least.
+pub(super) const FEWEST_LANES: usize = 16;
+/// From so many outputs on, that is enough to keep a device busy.
+const MANY_OUTPUTS: usize = 16_384;
+/// Hidden columns that the recurrence's kernel holds.
+const MOST_HIDDEN: usize = 512;
+
+/// Threads that make an output of `cols` columns: twice as many while each has more than two steps of `step` columns.
+fn lanes(cols: usize, step: usize, outs: usize) -> usize {
+    let mut lanes = FEWEST_LANES;
+    while outs < MANY_OUTPUTS && lanes < FEW_THREADS && cols > 2 * step * lanes {
+        lanes *= 2;
+    }
+    lanes
+}
+
+/// The work of kernels for few rows, for more, and for many where there is one: one of them runs.
+fn by_rows(rows: Dim, outs: usize, few: usize, has_large: bool) -> [Work; 3] {
+    let large_from = if has_large && outs > TILE { MANY_ROWS } else { usize::MAX };
+    let work = |tile, each, only| Work::Tiles { rows, tile, each, only };
+    [
+        work(1, few, [0, FEW_ROWS]),
+        work(TILE, outs.div_ceil(TILE), [FEW_ROWS + 1, large_from - 1]),
+        work(LARGE, outs.div_ceil(LARGE), [large_from, usize::MAX]),
+    ]
+}
 
 /// Words of scratch memory that a node needs beside its output, at its largest.
 pub(super) fn scratch_words(op: &Op, max_rows: usize, cols: usize, slots: usize) -> Option<usize> {
     match *op {
         // A word for four integers and one for each block's scale.
         Op::Linear { precision: Precision::Int8, .. } => max_rows.checked_mul(cols / 4 + cols / 32),
-        // Hidden row, cell row and gates, and the gates of each row.
-        Op::Lstm { hidden, .. } => max_rows.checked_mul(4)?.checked_add(6)?.checked_mul(hidden),
+        // What the input gives to the gates of each row.
+        Op::Lstm { hidden, .. } => max_rows.checked_mul(4)?.checked_mul(hidden),
         // A key and a weight for each token.
         Op::Sample => slots.checked_mul(cols)?.checked_mul(2),
         _ => Some(0),
@@ -40,18 +68,19 @@ impl Compiler<'_> {
         let scales = integers + self.graph.max_rows(x) * (from.cols / 4);
         let own = [Word::flag(bias.is_some()), Word::size(integers), Word::size(scales)];
         let is_int8 = precision == Precision::Int8;
-        let [few, tile] = match (packed.ty.block_len(), is_int8) {
-            (1, _) => ["few", "tile"],
-            (_, true) => ["few_int8", "tile_int8"],
-            (_, false) => ["few_f32", "tile_f32"],
+        let is_block = packed.ty.block_len() > 1;
+        let kernels = match (is_block, is_int8) {
+            (false, false) => [Some("few"), Some("tile"), Some("large")],
+            (false, true) => [Some("few"), Some("tile"), None],
+            (true, true) => [Some("few_int8"), Some("tile_int8"), None],
+            (true, false) => [Some("few_f32"), Some("tile_f32"), None],
         };
-        let made = |entry| kernel(self.device, packed.ty, entry).map_err(|e| self.error(e));
-        let few = made(few)?;
-        let tile = if self.graph.max_rows(x) > FEW_ROWS { Some(made(tile)?) } else { None };
+        let lanes = lanes(from.cols, if is_block { 16 } else { 4 }, to.cols);
         let mut calls = Vec::new();
         if is_int8 && !self.shares_scratch() {
             let quantize = plain(self.device, "products", "quantize").map_err(|e| self.error(e))?;
-            let work = Work::Threads(from.rows, from.cols / 32);
+            // Sixteen numbers for a 64th of its group.
+            let work = Work::Threads(from.rows, from.cols / 16);
             calls.push(Call::new(quantize, words(from, to, &own[1..]), work));
         }
         let bias = self.maybe_plain(bias)?;
@@ -60,11 +89,14 @@ impl Compiler<'_> {
             own.extend([Word::size(part.first), Word::size(part.rows), Word::flag(is_int8)]);
             own.push(Word::flag(other.is_some()));
             own.extend(other.iter().flat_map(|other| [other.offset, other.stride].map(Word::size)));
-            let few = (&few, Work::Few(to.rows, part.rows.div_ceil(FEW_OUTPUTS)));
-            let tile =
-                tile.as_ref().map(|tile| (tile, Work::Tiles(to.rows, part.rows.div_ceil(TILE_COLUMNS))));
-            for (kernel, work) in std::iter::once(few).chain(tile) {
-                let call = Call::new(kernel.clone(), words(from, to, &own), work);
+            let works =
+                by_rows(to.rows, part.rows, part.rows.div_ceil(FEW_THREADS / lanes), kernels[2].is_some());
+            for (entry, work) in kernels.into_iter().zip(works) {
+                let Some(entry) = entry.filter(|_| work.is_possible(self.graph.max_rows(x))) else {
+                    continue;
+                };
+                let kernel = kernel(self.device, packed.ty, lanes, entry).map_err(|e| self.error(e))?;
+                let call = Call::new(kernel, words(from, to, &own), work);
                 calls.push(call.weights([Some(part.buffer.clone()), bias.clone(), packed.factors.clone()]));
             }
         }
@@ -94,11 +126,7 @@ impl Compiler<'_> {
         let made = |entry| plain(self.device, "products", entry).map_err(|e| self.error(e));
         let weights = [Some(self.plain(weight)?), self.maybe_plain(bias)?];
         if state.is_none() && shape.groups == 1 {
-            let few = (made("conv1d")?, Work::Few(to.rows, to.cols.div_ceil(64)));
-            let tile = (made("conv1d_tile")?, Work::Tiles(to.rows, to.cols.div_ceil(TILE_COLUMNS)));
-            let call =
-                |(kernel, work)| Call::new(kernel, words(from, to, &own), work).weights(weights.clone());
-            return Ok([few, tile].map(call).into());
+            return self.conv_calls(from, to, &own, &weights);
         }
         let call = Call::new(made("conv1d")?, words(from, to, &own), Work::Threads(to.rows, to.cols))
             .weights(weights)
@@ -118,7 +146,7 @@ impl Compiler<'_> {
         bias: Option<Weight>,
         shape: &TransposedShape,
         y: Value,
-    ) -> Result<Call, CompileError> {
+    ) -> Result<Vec<Call>, CompileError> {
         let (from, to) = (self.place(x), self.place(y));
         let own = [
             Word::flag(bias.is_some()),
@@ -127,38 +155,79 @@ impl Compiler<'_> {
             Word::size(shape.trim_left),
             Word::size(shape.groups),
         ];
-        let kernel = plain(self.device, "products", "conv_transpose1d").map_err(|e| self.error(e))?;
-        let call = Call::new(kernel, words(from, to, &own), Work::Threads(to.rows, to.cols));
-        Ok(call.weights([Some(self.plain(weight)?), self.maybe_plain(bias)?]))
+        let call = |entry, work| {
+            let kernel = plain(self.device, "products", entry).map_err(|e| self.error(e))?;
+            let weights = [Some(self.plain(weight)?), self.maybe_plain(bias)?];
+            Ok(Call::new(kernel, words(from, to, &own), work).weights(weights))
+        };
+        if shape.groups > 1 || to.cols <= TILE {
+            return Ok(vec![call("conv_transpose1d", Work::Threads(to.rows, to.cols))?]);
+        }
+        // A tile's rows are of one phase: as many as there are input rows, and what the last ones reach behind them.
+        let more = (shape.taps - 1) / shape.stride;
+        let each = shape.stride * to.cols.div_ceil(LARGE);
+        let work = Work::MoreTiles { rows: from.rows, more, tile: LARGE, each };
+        Ok(vec![call("conv_transpose1d_large", work)?])
     }
 
-    /// Two products: the input's part of all gates at once, then row by row the hidden row's.
+    /// A convolution without groups and carry.
+    fn conv_calls(
+        &self,
+        from: Place,
+        to: Place,
+        own: &[Word],
+        weights: &[Option<wgpu::Buffer>; 2],
+    ) -> Result<Vec<Call>, CompileError> {
+        let works = by_rows(to.rows, to.cols, to.cols.div_ceil(64), true);
+        let call = |(entry, work)| {
+            let kernel = plain(self.device, "products", entry).map_err(|e| self.error(e))?;
+            Ok(Call::new(kernel, words(from, to, own), work).weights(weights.clone()))
+        };
+        ["conv1d", "conv1d_tile", "conv1d_large"].into_iter().zip(works).map(call).collect()
+    }
+
+    /// Two products: the input's part of all gates at once, then row by row the hidden row's, of both directions of a
+    /// sequence side by side.
     pub(super) fn lstm(&self, node: &Node, y: Value) -> Result<Vec<Call>, CompileError> {
-        let Op::Lstm { w_ih, w_hh, b_ih, b_hh, hidden, direction, state } = node.op else {
+        let Op::Lstm { hidden, state, .. } = node.op else {
             return Err(self.error(self.unsupported(&node.op, "is no recurrence")));
         };
-        let made = |entry| plain(self.device, "products", entry).map_err(|e| self.error(e));
-        let (x, gates) = (self.place(node.inputs[0]), 4 * hidden);
-        let inputs = Place { offset: self.scratch() + 6 * hidden, stride: gates, cols: gates, rows: x.rows };
-        // A convolution of one tap.
-        let one = [1, 1, 1, 0, 1, 0].map(Word::Is);
-        let own = [&[Word::flag(b_ih.is_some())], &one[..]].concat();
-        let weights = [Some(self.plain(w_ih)?), self.maybe_plain(b_ih)?];
-        let product = |(entry, work)| -> Result<Call, CompileError> {
-            Ok(Call::new(made(entry)?, words(x, inputs, &own), work).weights(weights.clone()))
-        };
-        let few = product(("conv1d", Work::Few(x.rows, gates.div_ceil(64))))?;
-        let tile = product(("conv1d_tile", Work::Tiles(x.rows, gates.div_ceil(TILE_COLUMNS))))?;
-        let bits = u32::from(b_hh.is_some()) << 1 | u32::from(state.is_some()) << 2;
-        let own = [
-            Word::size(hidden),
-            Word::flag(direction == Direction::Backward),
-            Word::Is(bits),
-            Word::size(self.scratch()),
-        ];
-        let walk = Call::new(made("lstm")?, words(x, self.place(y), &own), Work::Groups(1.into(), 1))
-            .weights([Some(self.columns(w_hh)?), self.maybe_plain(b_hh)?])
-            .states([state, None]);
-        Ok(vec![few, tile, walk])
+        if hidden > MOST_HIDDEN {
+            let reason = format!("more than {MOST_HIDDEN} hidden columns");
+            return Err(self.error(self.unsupported(&node.op, &reason)));
+        }
+        let x = self.place(node.inputs[0]);
+        let first = self.fused.first_direction[self.node];
+        let mut calls = Vec::new();
+        let mut own = vec![Word::size(hidden), Word::flag(state.is_some())];
+        let mut weights = [const { None }; 4];
+        for (i, at) in first.into_iter().chain([self.node]).enumerate() {
+            let Node { op: Op::Lstm { w_ih, w_hh, b_ih, b_hh, direction, .. }, output, .. } =
+                &self.graph.nodes[at]
+            else {
+                continue;
+            };
+            let gates = 4 * hidden;
+            let inputs = Place { offset: self.plan.scratch[at], stride: gates, cols: gates, rows: x.rows };
+            // A convolution of one tap.
+            let one = [Word::flag(b_ih.is_some())].into_iter().chain([1, 1, 1, 0, 1, 0].map(Word::Is));
+            let own_weights = [Some(self.plain(*w_ih)?), self.maybe_plain(*b_ih)?];
+            calls.extend(self.conv_calls(x, inputs, &one.collect::<Vec<_>>(), &own_weights)?);
+            let y = self.place(output.unwrap_or(y));
+            own.extend([Word::size(y.offset), Word::size(y.stride)]);
+            own.extend([*direction == Direction::Backward, b_hh.is_some()].map(Word::flag));
+            own.push(Word::size(inputs.offset));
+            weights[2 * i] = Some(self.columns(*w_hh)?);
+            weights[2 * i + 1] = self.maybe_plain(*b_hh)?;
+        }
+        let limits = &self.device.limits;
+        let is_wide = limits.max_compute_invocations_per_workgroup >= 1024
+            && limits.max_compute_workgroup_storage_size >= 32 << 10;
+        let family = if is_wide { "lstm.1024" } else { "lstm" };
+        let kernel = plain(self.device, family, "lstm").map_err(|e| self.error(e))?;
+        let directions = 1 + usize::from(first.is_some());
+        let walk = Call::new(kernel, words(x, self.place(y), &own), Work::Groups(1.into(), directions));
+        calls.push(walk.weights(weights).states([state, None]));
+        Ok(calls)
     }
 }

@@ -1,14 +1,16 @@
 // Products with weights that are plain f32 (convolutions, LSTM), and 8-bit activations.
 
-// 7: first word of the integers (cols / 4 a row), 8: first word of the scales (cols / 32 a row).
-@compute @workgroup_size(64)
+// Four numbers a thread. 7: first word of the integers (cols / 4 a row), 8: first word of the scales (cols / 32 a row).
+@compute @workgroup_size(256)
 fn quantize(t: Thread) {
-    let at = thread_index(t);
-    let blocks = p(X_COLS) / 32u;
-    if at >= p(N) * blocks {
-        return;
+    let at = group_index(t) * 256u + t.local;
+    let words = p(X_COLS) / 4u;
+    let is_there = at < p(N) * words;
+    var v = vec4<f32>();
+    if is_there {
+        v = load4(p(X) + at / words * p(X_STRIDE) + at % words * 4u);
     }
-    quantize_block(p(X) + at / blocks * p(X_STRIDE) + at % blocks * 32u, at, p(7u), p(8u));
+    quantize_4(t.local, v, is_there, at, p(7u), p(8u));
 }
 
 // 7: whether there is a bias, 8: taps, 9: stride, 10: dilation, 11: rows in front of x (padding or carry),
@@ -93,6 +95,19 @@ fn conv1d_tile(t: Thread) {
     tile_store(t.local, origin, sum, vec2<u32>(p(Y_ROWS), outs), 0u, p(7u) != 0u);
 }
 
+fn weight1(o: u32, k: u32) -> f32 {
+    return bitcast<f32>(w0[o * p(8u) * p(X_COLS) + k]);
+}
+
+// The same in large tiles.
+@compute @workgroup_size(128)
+fn conv1d_large(t: Thread) {
+    let outs = p(Y_STRIDE);
+    let origin = large_origin(group_index(t), outs);
+    let g = Gather(p(8u), i32(p(9u)), i32(p(10u)), -i32(p(11u)), 1u, 0u, outs);
+    large_store(t.local, origin, large_product(t.local, origin, g), outs, 0u, 1, 0);
+}
+
 // 7: whether there is a bias, 8: taps, 9: stride, 10: output rows cut off in front, 11: groups.
 @compute @workgroup_size(64)
 fn conv_transpose1d(t: Thread) {
@@ -125,6 +140,22 @@ fn conv_transpose1d(t: Thread) {
     store(p(Y) + at, sum);
 }
 
+// The same for many rows and without groups (13 is 0), in large tiles: rows of one phase, which the same taps reach.
+@compute @workgroup_size(128)
+fn conv_transpose1d_large(t: Thread) {
+    let outs = p(Y_STRIDE);
+    let stride = p(9u);
+    let phases = min(stride, p(8u));
+    let index = group_index(t);
+    let phase = index % stride;
+    let origin = large_origin(index / stride, outs);
+    // Taps beyond the phases would be none: such rows have the bias only.
+    let taps = select(0u, (p(8u) - phase + stride - 1u) / stride, phase < phases);
+    let g = Gather(taps, 1, -1, 0, stride, phase, outs);
+    let sum = large_product(t.local, origin, g);
+    large_store(t.local, origin, sum, outs, 0u, i32(stride), i32(phase) - i32(p(10u)));
+}
+
 // One workgroup moves the carry in s0 on: 13: its rows. A number moves towards the front, so that in ascending
 // order nothing is overwritten before it is read.
 @compute @workgroup_size(64)
@@ -150,89 +181,5 @@ fn carry(t: Thread) {
         }
         storageBarrier();
         workgroupBarrier();
-    }
-}
-
-fn sigmoid_(v: f32) -> f32 {
-    return 1.0 / (1.0 + exp_(-v));
-}
-
-fn tanh_(v: f32) -> f32 {
-    let a = abs(v);
-    if a < 0.25 {
-        let s = v * v;
-        return v * fma(s, fma(s, fma(s, fma(s, 2.1869489e-2, -5.3968254e-2), 1.33333333e-1), -3.33333333e-1), 1.0);
-    }
-    return sign(v) * (1.0 - 2.0 / (exp_(2.0 * min(a, 40.0)) + 1.0));
-}
-
-var<workgroup> lstm_row: array<f32, 256>;
-
-// One workgroup walks over the rows. 7: hidden columns, 8: whether backwards, 9: bits: bias of the hidden row (2), state
-// (4), 10: scratch: hidden row, cell row, gates, then for each row what the input gives to its gates. w0: the
-// hidden row's weights, for each of its numbers all gates; w1: their bias.
-@compute @workgroup_size(256)
-fn lstm(t: Thread) {
-    let hidden = p(7u);
-    let all = 4u * hidden;
-    let h = p(10u);
-    let cell = h + hidden;
-    let gates = cell + hidden;
-    let inputs = gates + all;
-    let with_state = (p(9u) & 4u) != 0u;
-    for (var j = t.local; j < 2u * hidden; j += 256u) {
-        var v = 0u;
-        if with_state {
-            v = s0[j];
-        }
-        arena[h + j] = v;
-    }
-    storageBarrier();
-    workgroupBarrier();
-    let n = p(N);
-    for (var i = 0u; i < n; i++) {
-        let row = select(i, n - 1u - i, p(8u) != 0u);
-        for (var base = 0u; base < all; base += 256u) {
-            let g = base + t.local;
-            var sum = 0.0;
-            for (var first = 0u; first < hidden; first += 256u) {
-                let count = min(256u, hidden - first);
-                workgroupBarrier();
-                if t.local < count {
-                    lstm_row[t.local] = load(h + first + t.local);
-                }
-                workgroupBarrier();
-                if g < all {
-                    for (var j = 0u; j < count; j++) {
-                        sum += lstm_row[j] * bitcast<f32>(w0[(first + j) * all + g]);
-                    }
-                }
-            }
-            if g < all {
-                sum += load(inputs + row * all + g);
-                if (p(9u) & 2u) != 0u {
-                    sum += bitcast<f32>(w1[g]);
-                }
-                store(gates + g, sum);
-            }
-        }
-        storageBarrier();
-        workgroupBarrier();
-        for (var j = t.local; j < hidden; j += 256u) {
-            let input = sigmoid_(load(gates + j));
-            let forget = sigmoid_(load(gates + hidden + j));
-            let c = forget * load(cell + j) + input * tanh_(load(gates + 2u * hidden + j));
-            let v = sigmoid_(load(gates + 3u * hidden + j)) * tanh_(c);
-            store(cell + j, c);
-            store(h + j, v);
-            store(p(Y) + row * p(Y_STRIDE) + j, v);
-        }
-        storageBarrier();
-        workgroupBarrier();
-    }
-    if with_state {
-        for (var j = t.local; j < 2u * hidden; j += 256u) {
-            s0[j] = arena[h + j];
-        }
     }
 }

@@ -22,10 +22,10 @@ pub(super) struct Compiler<'a> {
     pub(super) device: &'a Device,
     pub(super) graph: &'a Graph,
     set: &'a WeightSet,
-    plan: &'a Plan,
-    fused: &'a Fused,
+    pub(super) plan: &'a Plan,
+    pub(super) fused: &'a Fused,
     /// The node being compiled.
-    node: usize,
+    pub(super) node: usize,
 }
 
 impl Compiler<'_> {
@@ -87,16 +87,14 @@ impl Compiler<'_> {
         let x = node.inputs.first().copied().unwrap_or(y);
         match &node.op {
             op if is_view(op) => Ok(Vec::new()),
-            _ if self.fused.product[self.node].is_some() => Ok(Vec::new()),
+            _ if self.fused.elsewhere(self.node).is_some() => Ok(Vec::new()),
             Op::Embed { table } => self.embed(x, *table, y),
             Op::Linear { weight, bias, precision } => self.linear(x, *weight, *bias, *precision, y),
             Op::Conv1d { weight, bias, shape } => self.conv(x, *weight, *bias, shape, None, y),
             Op::Conv1dCarry { weight, bias, shape, state } => {
                 self.conv(x, *weight, *bias, shape, Some(*state), y)
             }
-            Op::ConvTranspose1d { weight, bias, shape } => {
-                Ok(vec![self.conv_transpose(x, *weight, *bias, shape, y)?])
-            }
+            Op::ConvTranspose1d { weight, bias, shape } => self.conv_transpose(x, *weight, *bias, shape, y),
             Op::Snake { alpha } => Ok(vec![self.snake(x, *alpha, y)?]),
             Op::LayerNorm { .. } | Op::RmsNorm { .. } => Ok(vec![self.norm(node, y)?]),
             Op::AddPositions { table, start } => Ok(vec![self.add_positions(x, *table, *start, y)?]),
@@ -178,8 +176,8 @@ impl WgpuProgram {
             if matches!(n.op, Op::Conv1dCarry { .. } | Op::Lstm { .. } | Op::Sample | Op::Advance) {
                 tentative.get_or_insert(calls.len());
             }
-            kernels.push(match fused.product[node] {
-                Some(product) => format!("(in node {product})"),
+            kernels.push(match fused.elsewhere(node) {
+                Some(other) => format!("(in node {other})"),
                 None if names.is_empty() => "(view)".into(),
                 None => names.join(", "),
             });

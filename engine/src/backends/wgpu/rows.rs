@@ -1,10 +1,14 @@
 //! Ops that work row by row, number by number, or move rows.
 
 use super::kernel::{Call, Word, Work, plain, words};
+use super::products::FEWEST_LANES;
 use super::program::Compiler;
 use super::weights::{Part, kernel, table};
 use crate::backends::{CompileError, CompileErrorKind};
 use crate::graph::{BinaryOp, CacheStart, Dim, Node, Op, PadMode, RopeStyle, UnaryOp, Value, Weight};
+
+/// Columns that a workgroup of instance norms has: those in the WGSL.
+const NORM_COLUMNS: usize = 8;
 
 impl Compiler<'_> {
     fn row_call(
@@ -34,7 +38,7 @@ impl Compiler<'_> {
     pub(super) fn embed(&self, ids: Value, table: Weight, y: Value) -> Result<Vec<Call>, CompileError> {
         let spec = &self.graph.weights[table.index()];
         let packed = self.packed(table)?;
-        let embed = kernel(self.device, packed.ty, "embed").map_err(|e| self.error(e))?;
+        let embed = kernel(self.device, packed.ty, FEWEST_LANES, "embed").map_err(|e| self.error(e))?;
         let part = |part: &Part| {
             let own = [Word::size(spec.rows), Word::size(part.first), Word::size(part.rows)];
             let work = Work::Threads(self.place(y).rows, spec.cols);
@@ -73,7 +77,9 @@ impl Compiler<'_> {
                 let Some(quantized) = self.quantized(y) else {
                     return one(self.each_number("binary", x, y, &own));
                 };
-                one(self.each_number("binary_quantized", x, y, &[&own[..], &quantized].concat()))
+                // Four numbers a thread, 256 threads a group.
+                let (own, to) = ([&own[..], &quantized].concat(), self.place(y));
+                one(self.row_call("binary_quantized", x, y, &own, Work::Threads(to.rows, to.cols / 16)))
             }
             Op::MeanRows => {
                 let cols = self.place(y).cols;
@@ -104,7 +110,7 @@ impl Compiler<'_> {
             Op::RepeatRows { times } => one(self.each_number("repeat_rows", x, y, &[Word::size(times)])),
             Op::InstanceNorm { eps } => {
                 let [gain, bias] = [1, 2].map(|i| Word::size(self.place(node.inputs[i]).offset));
-                let work = Work::Groups(1.into(), self.place(x).cols);
+                let work = Work::Groups(1.into(), self.place(x).cols.div_ceil(NORM_COLUMNS));
                 one(self.row_call("instance_norm", x, y, &[gain, bias, Word::float(eps)], work))
             }
             Op::LastRows => one(self.each_number("last_rows", x, y, &[Word::PerSlot(rows, slots)])),

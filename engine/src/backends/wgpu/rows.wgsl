@@ -27,7 +27,7 @@ fn gather(t: Thread) {
 }
 
 // 7: whether there is a bias, 8: eps.
-@compute @workgroup_size(64)
+@compute @workgroup_size(256)
 fn layer_norm(t: Thread) {
     let row = group_index(t);
     if row >= p(N) {
@@ -36,17 +36,17 @@ fn layer_norm(t: Thread) {
     let cols = p(X_COLS);
     let x = p(X) + row * p(X_STRIDE);
     var sum = 0.0;
-    for (var j = t.local; j < cols; j += 64u) {
+    for (var j = t.local; j < cols; j += 256u) {
         sum += load(x + j);
     }
-    let mean = group_sum(t.local, sum) / f32(cols);
+    let mean = sum_256(t.local, sum) / f32(cols);
     sum = 0.0;
-    for (var j = t.local; j < cols; j += 64u) {
+    for (var j = t.local; j < cols; j += 256u) {
         let d = load(x + j) - mean;
         sum += d * d;
     }
-    let inv = 1.0 / sqrt(group_sum(t.local, sum) / f32(cols) + pf(8u));
-    for (var j = t.local; j < cols; j += 64u) {
+    let inv = 1.0 / sqrt(sum_256(t.local, sum) / f32(cols) + pf(8u));
+    for (var j = t.local; j < cols; j += 256u) {
         var v = (load(x + j) - mean) * inv * bitcast<f32>(w0[j]);
         if p(7u) != 0u {
             v += bitcast<f32>(w1[j]);
@@ -55,36 +55,52 @@ fn layer_norm(t: Thread) {
     }
 }
 
-// One workgroup for each column. 7, 8: first words of gain and bias, 9: eps.
-@compute @workgroup_size(64)
-fn instance_norm(t: Thread) {
-    let col = group_index(t);
-    if col >= p(X_COLS) {
-        return;
+// Sums over the 32 rows of each of a workgroup's 8 columns, for all of them.
+fn sum_rows(local: u32, v: f32) -> f32 {
+    workgroupBarrier();
+    shared_256[local] = v;
+    workgroupBarrier();
+    for (var step = 128u; step >= 8u; step /= 2u) {
+        if local < step {
+            shared_256[local] += shared_256[local + step];
+        }
+        workgroupBarrier();
     }
-    let n = p(N);
+    return shared_256[local % 8u];
+}
+
+// One workgroup for 8 columns, 32 rows at a time. 7, 8: first words of gain and bias, 9: eps.
+@compute @workgroup_size(256)
+fn instance_norm(t: Thread) {
+    let col = group_index(t) * 8u + t.local % 8u;
+    let is_there = col < p(X_COLS);
+    let n = select(0u, p(N), is_there);
     let x = p(X) + col;
-    let count = f32(max(n, 1u));
+    let count = f32(max(p(N), 1u));
     var sum = 0.0;
-    for (var row = t.local; row < n; row += 64u) {
+    for (var row = t.local / 8u; row < n; row += 32u) {
         sum += load(x + row * p(X_STRIDE));
     }
-    let mean = group_sum(t.local, sum) / count;
+    let mean = sum_rows(t.local, sum) / count;
     sum = 0.0;
-    for (var row = t.local; row < n; row += 64u) {
+    for (var row = t.local / 8u; row < n; row += 32u) {
         let d = load(x + row * p(X_STRIDE)) - mean;
         sum += d * d;
     }
-    let inv = 1.0 / sqrt(group_sum(t.local, sum) / count + pf(9u));
+    let inv = 1.0 / sqrt(sum_rows(t.local, sum) / count + pf(9u));
+    if !is_there {
+        return;
+    }
     let gain = load(p(7u) + col);
     let bias = load(p(8u) + col);
-    for (var row = t.local; row < n; row += 64u) {
+    for (var row = t.local / 8u; row < n; row += 32u) {
         store(p(Y) + row * p(Y_STRIDE) + col, (load(x + row * p(X_STRIDE)) - mean) * inv * gain + bias);
     }
 }
 
-// 7: columns of a group, 8: eps, 9: whether to quantise whole rows too, 10, 11: where to, integers and scales.
-@compute @workgroup_size(64)
+// Four columns a thread. 7: columns of a group, 8: eps, 9: whether to quantise whole rows too, 10, 11: where to, integers
+// and scales.
+@compute @workgroup_size(256)
 fn rms_norm(t: Thread) {
     let part = group_index(t);
     let width = p(7u);
@@ -95,18 +111,29 @@ fn rms_norm(t: Thread) {
     let row = part / parts;
     let first = part % parts * width;
     let x = p(X) + row * p(X_STRIDE) + first;
+    let y = p(Y) + row * p(Y_STRIDE) + first;
     var sum = 0.0;
-    for (var j = t.local; j < width; j += 64u) {
+    for (var j = t.local; j < width; j += 256u) {
         let v = load(x + j);
         sum += v * v;
     }
-    let inv = 1.0 / sqrt(group_sum(t.local, sum) / f32(width) + pf(8u));
-    for (var j = t.local; j < width; j += 64u) {
-        store(p(Y) + row * p(Y_STRIDE) + first + j, load(x + j) * inv * bitcast<f32>(w0[j]));
+    let inv = 1.0 / sqrt(sum_256(t.local, sum) / f32(width) + pf(8u));
+    if p(9u) == 0u {
+        for (var j = t.local; j < width; j += 256u) {
+            store(y + j, load(x + j) * inv * bitcast<f32>(w0[j]));
+        }
+        return;
     }
-    if p(9u) != 0u {
-        let blocks = width / 32u;
-        quantize_written(t.local, p(Y) + row * p(Y_STRIDE), row * blocks, blocks, p(10u), p(11u));
+    // Blocks of 32 columns are 8 threads.
+    for (var base = 0u; base < width; base += 1024u) {
+        let j = base + 4u * t.local;
+        var v = vec4<f32>();
+        if j < width {
+            let gain = vec4<u32>(w0[j], w0[j + 1u], w0[j + 2u], w0[j + 3u]);
+            v = load4(x + j) * inv * bitcast<vec4<f32>>(gain);
+            store4(y + j, v);
+        }
+        quantize_4(t.local, v, j < width, row * (width / 4u) + j / 4u, p(10u), p(11u));
     }
 }
 
@@ -232,44 +259,18 @@ fn binary(t: Thread) {
     }
 }
 
-var<workgroup> integers: array<i32, 64>;
-
-// The same for whole blocks of 32, quantised too: 11, 12: where to, integers and scales.
-@compute @workgroup_size(64)
+// The same for whole blocks of 32, four numbers a thread, quantised too: 11, 12: where to, integers and scales.
+@compute @workgroup_size(256)
 fn binary_quantized(t: Thread) {
-    let at = thread_index(t);
+    let word = group_index(t) * 256u + t.local;
+    let at = 4u * word;
     let is_there = at < p(N) * p(X_COLS);
-    var v = 0.0;
+    var v = vec4<f32>();
     if is_there {
-        v = binary_of(at);
-        store(p(Y) + at, v);
+        v = vec4<f32>(binary_of(at), binary_of(at + 1u), binary_of(at + 2u), binary_of(at + 3u));
+        store4(p(Y) + at, v);
     }
-    let a = abs(v);
-    shared_sum[t.local] = select(0.0, a, a > 0.0);
-    workgroupBarrier();
-    for (var step = 16u; step > 0u; step /= 2u) {
-        if t.local % 32u < step {
-            let m = shared_sum[t.local];
-            let other = shared_sum[t.local + step];
-            shared_sum[t.local] = select(m, other, other > m);
-        }
-        workgroupBarrier();
-    }
-    let top = shared_sum[t.local / 32u * 32u];
-    integers[t.local] = i32(round(v * select(0.0, divide(127.0, top), top > 0.0)));
-    workgroupBarrier();
-    if is_there && t.local % 4u == 0u {
-        let q = vec4<i32>(
-            integers[t.local],
-            integers[t.local + 1u],
-            integers[t.local + 2u],
-            integers[t.local + 3u],
-        );
-        arena[p(11u) + at / 4u] = pack4xI8(q);
-    }
-    if is_there && t.local % 32u == 0u {
-        store(p(12u) + at / 32u, divide(top, 127.0));
-    }
+    quantize_4(t.local, v, is_there, word, p(11u), p(12u));
 }
 
 // 7: rows of the table, 8: rows of a slot, 9: whether to count from the position.

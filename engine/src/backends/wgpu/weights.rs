@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::device::{Device, Kernel};
 #[cfg(test)]
 use super::kernel::family_source;
-use super::kernel::{TILE, source};
+use super::kernel::{Reads, TILE, TILE_LARGE, source};
 use crate::backends::weights::plain_pieces;
 use crate::backends::{CompileError, CompileErrorKind, WeightSet};
 use crate::formats::{TensorType, TensorView};
@@ -234,18 +234,21 @@ pub(super) fn table(device: &Device, words: &[u32]) -> Result<wgpu::Buffer, Comp
 pub(super) fn kernel(
     device: &Device,
     ty: TensorType,
+    lanes: usize,
     entry: &'static str,
 ) -> Result<Kernel, CompileErrorKind> {
-    device.kernel(&format!("linear.{ty}"), entry, || linear_source(ty))
+    device.kernel(&format!("linear.{ty}.{lanes}"), entry, || linear_source(ty, lanes))
 }
 
-fn linear_source(ty: TensorType) -> String {
-    let kernels = if ty.block_len() == 1 {
-        include_str!("linear_plain.wgsl")
+fn linear_source(ty: TensorType, lanes: usize) -> String {
+    let own: &[&str] = if ty.block_len() == 1 {
+        &[TILE_LARGE, include_str!("linear_plain.wgsl")]
     } else {
-        include_str!("linear_blocks.wgsl")
+        &[include_str!("linear_blocks.wgsl")]
     };
-    source(&[TILE, kernels, &meaning(ty)])
+    let lanes = format!("const LANES: u32 = {lanes}u;\n");
+    let shared = [&lanes, include_str!("lanes.wgsl"), TILE];
+    source(Reads::One, Reads::One, &[&shared, own, &[&meaning(ty)]].concat())
 }
 
 /// What the words of a type mean, as WGSL; the layouts are those of [`crate::formats::blocks`].
@@ -312,14 +315,16 @@ mod tests {
         use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
         let module = wgpu::naga::front::wgsl::parse_str(source)
             .map_err(|e| format!("{name}: {}", e.emit_to_string(source)))?;
-        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+        // Every adapter that wgpu calls compliant unpacks halves.
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32);
         validator.validate(&module).map(|_| ()).map_err(|e| format!("{name}: {}", e.emit_to_string(source)))
     }
 
     #[test]
     fn kernels_are_valid() {
-        let families = ["rows", "products", "attention", "sample"].map(|f| (f.to_owned(), family_source(f)));
-        let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty)));
+        let families = ["rows", "products", "cache", "attention", "lstm", "lstm.1024", "sample"]
+            .map(|f| (f.to_owned(), family_source(f)));
+        let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty, 16)));
         let measure = ("measure".to_owned(), include_str!("measure.wgsl").to_owned());
         let failures: Vec<String> = families
             .iter()
