@@ -263,10 +263,19 @@ impl Device {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         let shader = modules.entry(module.to_owned()).or_insert_with(|| {
-            self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            let descriptor = wgpu::ShaderModuleDescriptor {
                 label: Some(module),
                 source: wgpu::ShaderSource::Wgsl(source().into()),
-            })
+            };
+            // Counting the rounds of every loop, so that each ends, makes products three times slower. Accesses are still
+            // checked.
+            let checks = wgpu::ShaderRuntimeChecks {
+                force_loop_bounding: false,
+                ..wgpu::ShaderRuntimeChecks::checked()
+            };
+            // SAFETY: what is not checked is only whether loops end. Those of our kernels, which are no input, count
+            // integers up to bounds or down to zero.
+            unsafe { self.device.create_shader_module_trusted(descriptor, checks) }
         });
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(entry),
