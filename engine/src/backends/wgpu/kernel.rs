@@ -165,6 +165,8 @@ pub(super) fn words(x: Place, y: Place, own: &[Word]) -> Vec<Word> {
 #[derive(Clone, Copy)]
 pub(super) enum Reads {
     One,
+    /// Of the first weight four, of the others one.
+    FirstFour,
     Four,
 }
 
@@ -172,16 +174,16 @@ pub(super) enum Reads {
 pub(super) fn source(weights: Reads, states: Reads, parts: &[&str]) -> String {
     let mut all = step_constants();
     all.push_str(include_str!("common.wgsl"));
-    let words = |reads| match reads {
-        Reads::One => "u32",
-        Reads::Four => "vec4<u32>",
+    let words = |reads, i| match (reads, i) {
+        (Reads::Four, _) | (Reads::FirstFour, 0) => "vec4<u32>",
+        _ => "u32",
     };
     for i in 0..WEIGHTS {
-        let (at, words) = (i + 2, words(weights));
+        let (at, words) = (i + 2, words(weights, i));
         all.push_str(&format!("@group(0) @binding({at}) var<storage, read> w{i}: array<{words}>;\n"));
     }
     for i in 0..STATES {
-        let (at, words) = (i + 1, words(states));
+        let (at, words) = (i + 1, words(states, i));
         all.push_str(&format!("@group(1) @binding({at}) var<storage, read_write> s{i}: array<{words}>;\n"));
     }
     parts.iter().for_each(|part| all.push_str(part));

@@ -1,35 +1,41 @@
-// Products and look-ups with block weights, which stay as they stand in the file. The type gives BLOCK_BYTES,
-// GROUPS (of 32 elements), ZERO, quants (four of them, packed) and scale_min:
-// element = scale * (quant - ZERO) + min.
+// Products and look-ups with block weights, in the planes of repack.rs: VECTORS words of four a block, then, from word 16
+// on, the scales, from word 17 on, the fifth bits. The type gives VECTORS, GROUPS (of 32 elements a block), ZERO, quants
+// (four integers of group g, packed), scale_min (element = scale * (quant - ZERO) + min), and unit.
 
-// A word at any even byte.
-fn word_at(byte: u32) -> u32 {
-    let at = byte / 4u;
-    if (byte & 2u) == 0u {
-        return w0[at];
-    }
-    return (w0[at] >> 16u) | (w0[at + 1u] << 16u);
+fn plane_word(at: u32) -> u32 {
+    return w0[at / 4u][at % 4u];
 }
 
-fn half_at(byte: u32) -> f32 {
-    return half_value((w0[byte / 4u] >> ((byte & 2u) * 8u)) & 0xffffu);
+// The scale of a block whose plane has nothing else.
+fn scale_of(block: u32) -> f32 {
+    return half_value((plane_word(p(16u) + block / 2u) >> ((block & 1u) * 16u)) & 0xffffu);
 }
 
-fn byte_at(byte: u32) -> u32 {
-    return (w0[byte / 4u] >> ((byte & 3u) * 8u)) & 0xffu;
+fn scale_min_of(block: u32) -> vec2<f32> {
+    let both = plane_word(p(16u) + block);
+    return vec2<f32>(half_value(both & 0xffffu), half_value(both >> 16u));
 }
 
-// The scale and minimum of a K block's group: 6 bits each, packed in 12 bytes.
+fn byte_of(words: vec4<u32>, at: u32) -> u32 {
+    return (words[at / 4u] >> ((at & 3u) * 8u)) & 0xffu;
+}
+
+// The scale and minimum of a K block's group: 6 bits each, packed in 12 bytes behind the block's own two.
 fn k_scale_min(block: u32, g: u32) -> vec2<f32> {
-    let packed = block + 4u;
-    var s = byte_at(packed + g) & 63u;
-    var m = byte_at(packed + g + 4u) & 63u;
+    let head = w0[block * VECTORS];
+    var s = byte_of(head, 4u + g) & 63u;
+    var m = byte_of(head, 8u + g) & 63u;
     if g >= 4u {
-        let low = byte_at(packed + g + 4u);
-        s = (low & 15u) | ((byte_at(packed + g - 4u) >> 6u) << 4u);
-        m = (low >> 4u) | ((byte_at(packed + g) >> 6u) << 4u);
+        let low = byte_of(head, 8u + g);
+        s = (low & 15u) | ((byte_of(head, g) >> 6u) << 4u);
+        m = (low >> 4u) | ((byte_of(head, 4u + g) >> 6u) << 4u);
     }
-    return vec2<f32>(half_at(block) * f32(s), -half_at(block + 2u) * f32(m));
+    return vec2<f32>(half_value(head.x & 0xffffu) * f32(s), -half_value(head.x >> 16u) * f32(m));
+}
+
+// A signed byte of the 16 that a Q6_K block has.
+fn q6_scale(scales: vec4<u32>, at: u32) -> f32 {
+    return f32(extractBits(bitcast<i32>(scales[at / 4u]), (at & 3u) * 8u, 8u));
 }
 
 // Four fifth bits, each to bit 4 of its byte.
@@ -37,8 +43,95 @@ fn fifth_bits(bits: u32) -> u32 {
     return ((bits & 1u) << 4u) | ((bits & 2u) << 11u) | ((bits & 4u) << 18u) | ((bits & 8u) << 25u);
 }
 
-// Few rows. 7: whether there is a bias, 10, 11: first and number of the outputs that this part of the weight has,
-// 13: whether something is added, 14, 15: its first word and stride.
+// The fifth bits of 16 elements.
+fn fifths_16(bits: u32) -> vec4<u32> {
+    return vec4<u32>(
+        fifth_bits(bits & 15u),
+        fifth_bits((bits >> 4u) & 15u),
+        fifth_bits((bits >> 8u) & 15u),
+        fifth_bits((bits >> 12u) & 15u),
+    );
+}
+
+// Twice 16 elements of a block that are read together, and where they begin in it: integers, and scale and minimum.
+struct Unit {
+    a: vec4<u32>,
+    b: vec4<u32>,
+    of_a: vec2<f32>,
+    of_b: vec2<f32>,
+}
+
+var<workgroup> shared_rows: array<vec4<f32>, 64>;
+
+fn words_16(at: u32) -> vec4<u32> {
+    return vec4<u32>(arena[at], arena[at + 1u], arena[at + 2u], arena[at + 3u]);
+}
+
+fn sum_16(words: vec4<u32>) -> i32 {
+    return dot4I8Packed(0x01010101u, words.x) + dot4I8Packed(0x01010101u, words.y)
+        + dot4I8Packed(0x01010101u, words.z) + dot4I8Packed(0x01010101u, words.w);
+}
+
+fn dot_16(a: vec4<u32>, b: vec4<u32>) -> i32 {
+    return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) + dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
+}
+
+// Few rows with 8-bit activations: LANES threads make EACH outputs together, so that activations are read once for them.
+// 7: whether there is a bias, 8, 9: the activations' integers and scales, 10, 11: first and number of the outputs that this
+// part of the weight has, 13: whether something is added, 14, 15: its first word and stride, 16, 17: first words of planes.
+@compute @workgroup_size(64)
+fn few_int8(t: Thread) {
+    let outs = p(11u);
+    let across = (outs + OUTS - 1u) / OUTS;
+    let index = group_index(t);
+    let row = index / across;
+    let lane = t.local % LANES;
+    let first = index % across * OUTS + t.local / LANES * EACH;
+    var sum = vec4<f32>();
+    if row < p(N) && first < outs {
+        let groups = p(X_COLS) / 32u;
+        let blocks = groups / GROUPS;
+        let q = p(8u) + row * groups * 8u;
+        let scale = p(9u) + row * groups;
+        for (var g = lane; g < groups; g += LANES) {
+            let block = g / GROUPS;
+            let spans = block * (GROUPS * 32u) + unit_spans(g % GROUPS);
+            let xa = words_16(q + spans.x / 4u);
+            let xb = words_16(q + spans.y / 4u);
+            let pa = sum_16(xa);
+            let pb = sum_16(xb);
+            let da = load(scale + spans.x / 32u);
+            let db = load(scale + spans.y / 32u);
+            for (var i = 0u; i < EACH; i++) {
+                let u = unit(min(first + i, outs - 1u) * blocks + block, g % GROUPS);
+                let a = u.of_a.x * f32(dot_16(u.a, xa) - ZERO * pa) + u.of_a.y * f32(pa);
+                let b = u.of_b.x * f32(dot_16(u.b, xb) - ZERO * pb) + u.of_b.y * f32(pb);
+                sum[i] += da * a + db * b;
+            }
+        }
+    }
+    shared_rows[t.local] = sum;
+    workgroupBarrier();
+    for (var step = LANES / 2u; step > 0u; step /= 2u) {
+        if lane < step {
+            shared_rows[t.local] += shared_rows[t.local + step];
+        }
+        workgroupBarrier();
+    }
+    let out = first + lane;
+    if lane < EACH && row < p(N) && out < outs {
+        var v = shared_rows[t.local - lane][lane];
+        if p(7u) != 0u {
+            v += bitcast<f32>(w1[p(10u) + out]);
+        }
+        if p(13u) != 0u {
+            v += load(p(14u) + row * p(15u) + p(10u) + out);
+        }
+        store(p(Y) + row * p(Y_STRIDE) + p(10u) + out, v);
+    }
+}
+
+// The same with activations in f32, an output for LANES threads.
 @compute @workgroup_size(64)
 fn few_f32(t: Thread) {
     let place = lanes_place(t, p(11u));
@@ -46,15 +139,11 @@ fn few_f32(t: Thread) {
     if place.x < p(N) && place.y < p(11u) {
         let x = p(X) + place.x * p(X_STRIDE);
         let groups = p(X_COLS) / 32u;
-        let first = place.y * (groups / GROUPS) * BLOCK_BYTES;
-        // Half a group has one scale.
-        for (var half = t.local % LANES; half < 2u * groups; half += LANES) {
-            let g = half / 2u;
-            let h = half % 2u * 4u;
-            let block = first + g / GROUPS * BLOCK_BYTES;
-            let sm = scale_min(block, g % GROUPS, h);
+        for (var g = t.local % LANES; g < groups; g += LANES) {
+            let block = block_of(place.y, g);
             var part = vec4<f32>(0.0);
-            for (var i = h; i < h + 4u; i++) {
+            for (var i = 0u; i < 8u; i++) {
+                let sm = scale_min(block, g % GROUPS, i);
                 let q = vec4<f32>(unpack4xI8(quants(block, g % GROUPS, i)) - ZERO);
                 part += (sm.x * q + sm.y) * load4(x + 32u * g + 4u * i);
             }
@@ -64,36 +153,8 @@ fn few_f32(t: Thread) {
     lanes_store(t.local, place, sum);
 }
 
-// The same with 8-bit activations; 8, 9: their integers and scales.
-@compute @workgroup_size(64)
-fn few_int8(t: Thread) {
-    let place = lanes_place(t, p(11u));
-    var sum = 0.0;
-    if place.x < p(N) && place.y < p(11u) {
-        let groups = p(X_COLS) / 32u;
-        let q = p(8u) + place.x * groups * 8u;
-        let scale = p(9u) + place.x * groups;
-        let first = place.y * (groups / GROUPS) * BLOCK_BYTES;
-        for (var half = t.local % LANES; half < 2u * groups; half += LANES) {
-            let g = half / 2u;
-            let h = half % 2u * 4u;
-            let block = first + g / GROUPS * BLOCK_BYTES;
-            var product = 0;
-            var plain = 0;
-            for (var i = h; i < h + 4u; i++) {
-                let a = arena[q + 8u * g + i];
-                product += dot4I8Packed(quants(block, g % GROUPS, i), a);
-                plain += dot4I8Packed(0x01010101u, a);
-            }
-            let sm = scale_min(block, g % GROUPS, h);
-            sum += load(scale + g) * (sm.x * f32(product - ZERO * plain) + sm.y * f32(plain));
-        }
-    }
-    lanes_store(t.local, place, sum);
-}
-
 fn block_of(out: u32, g: u32) -> u32 {
-    return (min(out, p(11u) - 1u) * (p(X_COLS) / (32u * GROUPS)) + g / GROUPS) * BLOCK_BYTES;
+    return min(out, p(11u) - 1u) * (p(X_COLS) / (32u * GROUPS)) + g / GROUPS;
 }
 
 fn weight4(out: u32, k: u32) -> vec4<f32> {
@@ -222,7 +283,7 @@ fn embed(t: Thread) {
     if !outside {
         let j = at % cols;
         let size = 32u * GROUPS;
-        let block = (own * (cols / size) + j / size) * BLOCK_BYTES;
+        let block = own * (cols / size) + j / size;
         let g = j % size / 32u;
         let i = j % 32u / 4u;
         let sm = scale_min(block, g, i);

@@ -45,6 +45,7 @@ mod plan;
 mod plan_tests;
 mod products;
 mod program;
+mod repack;
 mod rows;
 mod sample;
 mod session;

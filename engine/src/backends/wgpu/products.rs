@@ -3,29 +3,29 @@
 use super::kernel::{Call, FEW_ROWS, MANY_ROWS, Word, Work, plain, words};
 use super::plan::Place;
 use super::program::Compiler;
-use super::weights::kernel;
+use super::weights::{FEW_THREADS, Lanes, kernel};
 use crate::backends::CompileError;
 use crate::graph::{ConvShape, Dim, Direction, Node, Op, Precision, StateId, TransposedShape, Value, Weight};
 
 /// Rows and outputs of a tile and of a large one: those in the WGSL.
 const TILE: usize = 32;
 const LARGE: usize = 64;
-/// Threads of a workgroup that makes few rows.
-const FEW_THREADS: usize = 64;
-/// Threads that make one output together, at least.
-pub(super) const FEWEST_LANES: usize = 16;
 /// From so many outputs on, that is enough to keep a device busy.
 const MANY_OUTPUTS: usize = 16_384;
+/// The same of steps of all outputs.
+const MANY_STEPS: usize = 8192;
 /// Hidden columns that the recurrence's kernel holds.
 const MOST_HIDDEN: usize = 512;
 
-/// Threads that make an output of `cols` columns: twice as many while each has more than two steps of `step` columns.
-fn lanes(cols: usize, step: usize, outs: usize) -> usize {
-    let mut lanes = FEWEST_LANES;
-    while outs < MANY_OUTPUTS && lanes < FEW_THREADS && cols > 2 * step * lanes {
-        lanes *= 2;
+/// How products of few rows with so many outputs are divided. `step` columns are read at once. Threads work together
+/// until each has at most two steps; where there are outputs enough, they make several with the same activations.
+fn lanes(cols: usize, step: usize, outs: usize, most_each: usize) -> Lanes {
+    let mut threads = Lanes::ANY.threads;
+    while outs < MANY_OUTPUTS && threads < FEW_THREADS && cols > 2 * step * threads {
+        threads *= 2;
     }
-    lanes
+    let is_enough = outs * (cols / step) >= MANY_STEPS * most_each;
+    Lanes { threads, each: if is_enough { most_each } else { 1 } }
 }
 
 /// The work of kernels for few rows, for more, and for many where there is one: one of them runs.
@@ -75,7 +75,8 @@ impl Compiler<'_> {
             (true, true) => [Some("few_int8"), Some("tile_int8"), None],
             (true, false) => [Some("few_f32"), Some("tile_f32"), None],
         };
-        let lanes = lanes(from.cols, if is_block { 16 } else { 4 }, to.cols);
+        let (step, most_each) = if is_block { (32, if is_int8 { 4 } else { 1 }) } else { (4, 1) };
+        let lanes = lanes(from.cols, step, to.cols, most_each);
         let mut calls = Vec::new();
         if is_int8 && !self.shares_scratch() {
             let quantize = plain(self.device, "products", "quantize").map_err(|e| self.error(e))?;
@@ -88,9 +89,10 @@ impl Compiler<'_> {
             let mut own = own.to_vec();
             own.extend([Word::size(part.first), Word::size(part.rows), Word::flag(is_int8)]);
             own.push(Word::flag(other.is_some()));
-            own.extend(other.iter().flat_map(|other| [other.offset, other.stride].map(Word::size)));
+            own.extend(other.map_or([0; 2], |other| [other.offset, other.stride]).map(Word::size));
+            own.extend(part.planes.map(Word::size));
             let works =
-                by_rows(to.rows, part.rows, part.rows.div_ceil(FEW_THREADS / lanes), kernels[2].is_some());
+                by_rows(to.rows, part.rows, part.rows.div_ceil(lanes.outputs()), kernels[2].is_some());
             for (entry, work) in kernels.into_iter().zip(works) {
                 let Some(entry) = entry.filter(|_| work.is_possible(self.graph.max_rows(x))) else {
                     continue;

@@ -1,9 +1,8 @@
 //! Ops that work row by row, number by number, or move rows.
 
 use super::kernel::{Call, Word, Work, plain, words};
-use super::products::FEWEST_LANES;
 use super::program::Compiler;
-use super::weights::{Part, kernel, table};
+use super::weights::{Lanes, Part, kernel, table};
 use crate::backends::{CompileError, CompileErrorKind};
 use crate::graph::{BinaryOp, CacheStart, Dim, Node, Op, PadMode, RopeStyle, UnaryOp, Value, Weight};
 
@@ -38,9 +37,11 @@ impl Compiler<'_> {
     pub(super) fn embed(&self, ids: Value, table: Weight, y: Value) -> Result<Vec<Call>, CompileError> {
         let spec = &self.graph.weights[table.index()];
         let packed = self.packed(table)?;
-        let embed = kernel(self.device, packed.ty, FEWEST_LANES, "embed").map_err(|e| self.error(e))?;
+        let embed = kernel(self.device, packed.ty, Lanes::ANY, "embed").map_err(|e| self.error(e))?;
         let part = |part: &Part| {
-            let own = [Word::size(spec.rows), Word::size(part.first), Word::size(part.rows)];
+            // Planes stand where a product has them.
+            let own = [spec.rows, part.first, part.rows, 0, 0, 0, 0, 0, 0, part.planes[0], part.planes[1]];
+            let own = own.map(Word::size);
             let work = Work::Threads(self.place(y).rows, spec.cols);
             let call = Call::new(embed.clone(), words(self.place(ids), self.place(y), &own), work);
             call.weights([Some(part.buffer.clone()), None, packed.factors.clone()])

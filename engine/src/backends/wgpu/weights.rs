@@ -8,6 +8,7 @@ use super::device::{Device, Kernel};
 #[cfg(test)]
 use super::kernel::family_source;
 use super::kernel::{Reads, TILE, TILE_LARGE, source};
+use super::repack::{Fields, fields};
 use crate::backends::weights::plain_pieces;
 use crate::backends::{CompileError, CompileErrorKind, WeightSet};
 use crate::formats::{TensorType, TensorView};
@@ -28,6 +29,8 @@ pub(super) struct Part {
     /// The first of them.
     pub(super) first: usize,
     pub(super) rows: usize,
+    /// First words of a block type's scales and fifth bits.
+    pub(super) planes: [usize; 2],
 }
 
 /// A weight as plain f32 rows.
@@ -61,9 +64,13 @@ pub(super) fn packed(
             return Ok(Packed { parts, ty: TensorType::F32, factors: None });
         }
         let bytes = checked(spec, view)?;
-        let parts = Parts::new(device, spec, bytes.len() / spec.rows.max(1))?;
-        parts.write(0, bytes)?;
-        let parts = parts.parts;
+        let parts = if let Some(fields) = fields(view.ty) {
+            block_parts(device, spec, view.ty, &fields, bytes)?
+        } else {
+            let parts = Parts::new(device, spec, bytes.len() / spec.rows.max(1))?;
+            parts.write(0, bytes)?;
+            parts.parts
+        };
         let one = |row| view.affine.map_or((1.0, 0.0), |affine| affine.of(row));
         let factors: Vec<f32> =
             (0..if integer { spec.rows } else { 0 }).flat_map(|row| <[f32; 2]>::from(one(row))).collect();
@@ -91,6 +98,7 @@ impl<'a> Parts<'a> {
                 buffer: made(device, spec, rows.saturating_mul(row))?,
                 first,
                 rows,
+                planes: [0; 2],
             })
         };
         let parts = (0..spec.rows).step_by(most.max(1)).map(part);
@@ -113,6 +121,40 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 }
+
+/// Uploads rows of blocks, in parts that the device binds.
+fn block_parts(
+    device: &Device,
+    spec: &WeightSpec,
+    ty: TensorType,
+    fields: &Fields,
+    bytes: &[u8],
+) -> Result<Vec<Part>, CompileErrorKind> {
+    let row = (bytes.len() / spec.rows.max(1)).max(1);
+    let most = usize::try_from(device.part_bytes).unwrap_or(usize::MAX).saturating_sub(TAIL) / row;
+    let rows = most.max(1).saturating_mul(row);
+    let size = ty.block_bytes();
+    let part = |(i, bytes): (usize, &[u8])| {
+        let out = || CompileErrorKind::OutOfMemory { bytes: usize::MAX, device: device.adapter.clone() };
+        let planes = fields.planes(bytes.len() / size).ok_or_else(out)?;
+        let buffer = made(device, spec, planes.bytes)?;
+        let starts = [0, planes.scales, planes.fifths];
+        let mut done = 0;
+        // A few blocks at a time: all of them would be in memory twice.
+        for piece in bytes.chunks(PIECE_BLOCKS * size) {
+            for (start, (plane, width)) in starts.into_iter().zip(fields.split(size, piece)) {
+                device.upload(&buffer, (4 * start + done * width) as u64, &plane)?;
+            }
+            done += piece.len() / size;
+        }
+        let (first, rows) = (i * rows / row, bytes.len() / row);
+        Ok(Part { buffer, first, rows, planes: [planes.scales, planes.fifths] })
+    };
+    bytes.chunks(rows).enumerate().map(part).collect()
+}
+
+/// Blocks that are rearranged at a time: an even number, so that each plane's piece has whole words.
+const PIECE_BLOCKS: usize = 1 << 14;
 
 /// Numbers of a matrix that are turned at a time.
 const COLUMNS: usize = 1 << 20;
@@ -234,21 +276,48 @@ pub(super) fn table(device: &Device, words: &[u32]) -> Result<wgpu::Buffer, Comp
 pub(super) fn kernel(
     device: &Device,
     ty: TensorType,
-    lanes: usize,
+    lanes: Lanes,
     entry: &'static str,
 ) -> Result<Kernel, CompileErrorKind> {
-    device.kernel(&format!("linear.{ty}.{lanes}"), entry, || linear_source(ty, lanes))
+    let Lanes { threads, each } = lanes;
+    device.kernel(&format!("linear.{ty}.{threads}.{each}"), entry, || linear_source(ty, lanes))
 }
 
-fn linear_source(ty: TensorType, lanes: usize) -> String {
+/// How a workgroup divides products of few rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lanes {
+    /// Threads that work together.
+    pub(super) threads: usize,
+    /// Outputs that they make.
+    pub(super) each: usize,
+}
+
+/// Threads of a workgroup that makes few rows.
+pub(super) const FEW_THREADS: usize = 64;
+
+impl Lanes {
+    /// For kernels that are not for few rows.
+    pub(super) const ANY: Self = Self { threads: 16, each: 1 };
+
+    /// Outputs of a workgroup.
+    pub(super) fn outputs(self) -> usize {
+        FEW_THREADS / self.threads * self.each
+    }
+}
+
+fn linear_source(ty: TensorType, lanes: Lanes) -> String {
     let own: &[&str] = if ty.block_len() == 1 {
         &[TILE_LARGE, include_str!("linear_plain.wgsl")]
     } else {
         &[include_str!("linear_blocks.wgsl")]
     };
-    let lanes = format!("const LANES: u32 = {lanes}u;\n");
+    let Lanes { threads, each } = lanes;
+    let outs = lanes.outputs();
+    let lanes =
+        format!("const LANES: u32 = {threads}u;\nconst EACH: u32 = {each}u;\nconst OUTS: u32 = {outs}u;\n");
     let shared = [&lanes, include_str!("lanes.wgsl"), TILE];
-    source(Reads::One, Reads::One, &[&shared, own, &[&meaning(ty)]].concat())
+    let weights = if ty.block_len() == 1 { Reads::One } else { Reads::FirstFour };
+    source(weights, Reads::One, &[&shared, own, &[&meaning(ty)]].concat())
 }
 
 /// What the words of a type mean, as WGSL; the layouts are those of [`crate::formats::blocks`].
@@ -256,52 +325,102 @@ fn meaning(ty: TensorType) -> String {
     let element = |body: &str| format!("fn element(at: u32, row: u32) -> f32 {{ return {body}; }}\n");
     let affine =
         |q: &str| element(&format!("({q} - bitcast<f32>(w2[2u * row + 1u])) * bitcast<f32>(w2[2u * row])"));
-    let block = |zero: u32, quants: &str, scale_min: &str| {
+    let block = |zero: u32, quants: &str, scale_min: &str, spans: &str, unit: &str| {
+        let vectors = fields(ty).map_or(0, |fields| fields.main_vectors());
         format!(
-            "const BLOCK_BYTES: u32 = {}u;\nconst GROUPS: u32 = {}u;\nconst ZERO: i32 = {zero};\n\
+            "const VECTORS: u32 = {vectors}u;\nconst GROUPS: u32 = {}u;\nconst ZERO: i32 = {zero};\n\
              fn quants(block: u32, g: u32, i: u32) -> u32 {{ {quants} }}\n\
-             fn scale_min(block: u32, g: u32, i: u32) -> vec2<f32> {{ return {scale_min}; }}\n",
-            ty.block_bytes(),
+             fn scale_min(block: u32, g: u32, i: u32) -> vec2<f32> {{ return {scale_min}; }}\n\
+             fn unit_spans(u: u32) -> vec2<u32> {{ return {spans}; }}\n\
+             fn unit(block: u32, u: u32) -> Unit {{ {unit} }}\n",
             ty.block_len() / 32,
         )
     };
+    let only_scale = "vec2<f32>(scale_of(block), 0.0)";
+    let scale_and_min = "scale_min_of(block)";
     // Elements 0..16 stand in the low nibbles, 16..32 in the high ones.
-    let nibbles = |at: u32| format!("(word_at(block + {at}u + (i & 3u) * 4u) >> ((i & 4u))) & 0x0f0f0f0fu");
-    let fifth = |at: u32| format!("fifth_bits(((word_at(block + {at}u)) >> (i * 4u)) & 15u)");
-    let only_scale = "vec2<f32>(half_at(block), 0.0)";
-    let scale_and_min = "vec2<f32>(half_at(block), half_at(block + 2u))";
-    let k_nibbles = |at: u32| {
-        format!("(word_at(block + {at}u + g / 2u * 32u + i * 4u) >> ((g & 1u) * 4u)) & 0x0f0f0f0fu")
+    let nibbles = "(w0[block][i & 3u] >> (i & 4u)) & 0x0f0f0f0fu";
+    let fifth = "fifth_bits((plane_word(p(17u) + block) >> (i * 4u)) & 15u)";
+    let four = |zero, scale: &str| {
+        let unit = format!(
+            "let q = w0[block]; let s = {scale}; let low = vec4<u32>(0x0f0f0f0fu);\n\
+             return Unit(q & low, (q >> vec4<u32>(4u)) & low, s, s);"
+        );
+        block(zero, &format!("return {nibbles};"), scale, "vec2<u32>(0u, 16u)", &unit)
     };
+    let five = |zero, scale: &str| {
+        let unit = format!(
+            "let q = w0[block]; let f = plane_word(p(17u) + block); let s = {scale}; let low = vec4<u32>(0x0f0f0f0fu);\n\
+             return Unit((q & low) | fifths_16(f & 0xffffu), ((q >> vec4<u32>(4u)) & low) | fifths_16(f >> 16u), s, s);"
+        );
+        block(zero, &format!("return ({nibbles}) | {fifth};"), scale, "vec2<u32>(0u, 16u)", &unit)
+    };
+    // Per 32 bytes, 32 elements in the low nibbles and the next 32 in the high ones.
+    let k_spans = "vec2<u32>(u / 2u * 64u + (u & 1u) * 16u) + vec2<u32>(0u, 32u)";
+    let k_nibbles = |first: u32| {
+        format!(
+            "(w0[block * VECTORS + {first}u + g / 2u * 2u + i / 4u][i & 3u] >> ((g & 1u) * 4u)) & 0x0f0f0f0fu"
+        )
+    };
+    let k_scales = "k_scale_min(block, u / 2u * 2u), k_scale_min(block, u / 2u * 2u + 1u)";
     match ty {
         TensorType::F32 | TensorType::I32 | TensorType::I64 => element("bitcast<f32>(w0[at])"),
         TensorType::F16 => element("half_value((w0[at / 2u] >> ((at & 1u) * 16u)) & 0xffffu)"),
         TensorType::BF16 => element("bitcast<f32>(((w0[at / 2u] >> ((at & 1u) * 16u)) & 0xffffu) << 16u)"),
         TensorType::I8 => affine("f32(extractBits(bitcast<i32>(w0[at / 4u]), (at & 3u) * 8u, 8u))"),
         TensorType::U8 => affine("f32((w0[at / 4u] >> ((at & 3u) * 8u)) & 0xffu)"),
-        TensorType::Q4_0 => block(8, &format!("return {};", nibbles(2)), only_scale),
-        TensorType::Q4_1 => block(0, &format!("return {};", nibbles(4)), scale_and_min),
-        TensorType::Q5_0 => block(16, &format!("return ({}) | {};", nibbles(6), fifth(2)), only_scale),
-        TensorType::Q5_1 => block(0, &format!("return ({}) | {};", nibbles(8), fifth(4)), scale_and_min),
-        TensorType::Q8_0 => block(0, "return word_at(block + 2u + i * 4u);", only_scale),
-        TensorType::Q4K => block(0, &format!("return {};", k_nibbles(16)), "k_scale_min(block, g)"),
+        TensorType::Q4_0 => four(8, only_scale),
+        TensorType::Q4_1 => four(0, scale_and_min),
+        TensorType::Q5_0 => five(16, only_scale),
+        TensorType::Q5_1 => five(0, scale_and_min),
+        TensorType::Q8_0 => block(
+            0,
+            "return w0[block * 2u + i / 4u][i & 3u];",
+            only_scale,
+            "vec2<u32>(0u, 16u)",
+            "let s = vec2<f32>(scale_of(block), 0.0); return Unit(w0[block * 2u], w0[block * 2u + 1u], s, s);",
+        ),
+        TensorType::Q4K => block(
+            0,
+            &format!("return {};", k_nibbles(1)),
+            "k_scale_min(block, g)",
+            k_spans,
+            &format!(
+                "let q = w0[block * VECTORS + 1u + u]; let low = vec4<u32>(0x0f0f0f0fu);\n\
+                 return Unit(q & low, (q >> vec4<u32>(4u)) & low, {k_scales});"
+            ),
+        ),
+        // Bit g of the 32 bytes behind the scales is the fifth one of group g.
         TensorType::Q5K => block(
             0,
             &format!(
-                "return ({}) | (((word_at(block + 16u + i * 4u) >> g) & 0x01010101u) << 4u);",
-                k_nibbles(48)
+                "return ({}) | (((w0[block * VECTORS + 1u + i / 4u][i & 3u] >> g) & 0x01010101u) << 4u);",
+                k_nibbles(3)
             ),
             "k_scale_min(block, g)",
+            k_spans,
+            &format!(
+                "let q = w0[block * VECTORS + 3u + u]; let f = w0[block * VECTORS + 1u + (u & 1u)] >> vec4<u32>(u / 2u * 2u);\n\
+                 let low = vec4<u32>(0x0f0f0f0fu); let bit = vec4<u32>(0x01010101u); let by = vec4<u32>(4u);\n\
+                 return Unit((q & low) | ((f & bit) << by), ((q >> by) & low) | (((f >> vec4<u32>(1u)) & bit) << by), \
+                 {k_scales});"
+            ),
         ),
         // Each half of 128 elements has 64 bytes of nibbles, 32 bytes of upper bits and 8 scales.
         TensorType::Q6K => block(
             32,
             "let half = g / 4u; let j = g & 3u;\n\
-             let low = (word_at(block + half * 64u + (j & 1u) * 32u + i * 4u) >> (j / 2u * 4u)) & 0x0f0f0f0fu;\n\
-             let high = (word_at(block + 128u + half * 32u + i * 4u) >> (j * 2u)) & 0x03030303u;\n\
+             let low = (w0[block * VECTORS + half * 4u + (j & 1u) * 2u + i / 4u][i & 3u] >> (j / 2u * 4u)) & 0x0f0f0f0fu;\n\
+             let high = (w0[block * VECTORS + 8u + half * 2u + i / 4u][i & 3u] >> (j * 2u)) & 0x03030303u;\n\
              return low | (high << 4u);",
-            "vec2<f32>(half_at(block + 208u) * f32(extractBits(bitcast<i32>(byte_at(block + 192u + g * 2u + i / 4u)), \
-             0u, 8u)), 0.0)",
+            "vec2<f32>(scale_of(block) * q6_scale(w0[block * VECTORS + 12u], g * 2u + i / 4u), 0.0)",
+            "vec2<u32>(u / 4u * 128u + (u & 3u) * 16u) + vec2<u32>(0u, 64u)",
+            "let half = u / 4u; let v = u & 3u; let at = block * VECTORS;\n\
+             let q = w0[at + u]; let h = w0[at + 8u + half * 2u + (v & 1u)] >> vec4<u32>(v / 2u * 2u);\n\
+             let low = vec4<u32>(0x0f0f0f0fu); let two = vec4<u32>(0x03030303u); let by = vec4<u32>(4u);\n\
+             let d = scale_of(block); let scales = w0[at + 12u];\n\
+             return Unit((q & low) | ((h & two) << by), ((q >> by) & low) | (((h >> by) & two) << by), \
+             vec2<f32>(d * q6_scale(scales, half * 8u + v), 0.0), vec2<f32>(d * q6_scale(scales, half * 8u + 4u + v), 0.0));",
         ),
     }
 }
@@ -324,7 +443,7 @@ mod tests {
     fn kernels_are_valid() {
         let families = ["rows", "products", "cache", "attention", "lstm", "lstm.1024", "sample"]
             .map(|f| (f.to_owned(), family_source(f)));
-        let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty, 16)));
+        let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty, Lanes::ANY)));
         let measure = ("measure".to_owned(), include_str!("measure.wgsl").to_owned());
         let failures: Vec<String> = families
             .iter()
