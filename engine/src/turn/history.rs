@@ -58,17 +58,22 @@ pub struct ContextTooSmall {
     pub context_tokens: usize,
 }
 
+/// Stands for a reply that was stopped before anything of it was heard.
+const UNHEARD: &str = "…";
+
 /// What was said and heard so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
     system: Message,
     messages: Vec<Message>,
+    /// Of each message, whether it is a reply that the user stopped.
+    interrupted: Vec<bool>,
 }
 
 impl History {
     /// A conversation that has not begun, under the given system prompt (may be empty: then none is sent).
     pub fn new(system: &str) -> Self {
-        Self { system: Message::new(Role::System, system), messages: Vec::new() }
+        Self { system: Message::new(Role::System, system), messages: Vec::new(), interrupted: Vec::new() }
     }
 
     /// Changes the system prompt.
@@ -87,14 +92,28 @@ impl History {
         system.into_iter().chain(self.messages.iter().cloned()).collect()
     }
 
-    /// Adds what was said and heard. An interrupted reply ends in an ellipsis, so that the model knows, and is only that if
-    /// nothing was heard: what was stopped is not to be answered with the next words. Without a reply and an interruption
-    /// (it failed) the user's words join those that follow.
+    /// What was said and heard, the user's words with what was heard of each reply.
+    pub fn exchanges(&self) -> impl Iterator<Item = Exchange> + '_ {
+        let mut user = "";
+        self.messages.iter().zip(&self.interrupted).filter_map(move |(message, &interrupted)| {
+            if message.role == Role::User {
+                user = &message.content;
+                return None;
+            }
+            let heard = if interrupted && message.content == UNHEARD { "" } else { message.content.as_str() };
+            Some(Exchange { user: std::mem::take(&mut user).into(), heard: heard.into(), interrupted })
+        })
+    }
+
+    /// Adds what was said and heard. An interrupted reply simply ends where it was stopped: a small model takes any mark
+    /// there for a way to end replies. If nothing was heard an ellipsis stands for it, as what was stopped is not to be
+    /// answered with the next words. Without a reply and an interruption (it failed) the user's words join those that follow.
     pub fn remember(&mut self, exchange: &Exchange) {
         self.push_user(&exchange.user);
         if !exchange.heard.is_empty() || exchange.interrupted {
-            let end = if exchange.interrupted { "…" } else { "" };
-            self.messages.push(Message::new(Role::Assistant, format!("{}{end}", exchange.heard)));
+            let heard = if exchange.heard.is_empty() { UNHEARD } else { &exchange.heard };
+            self.messages.push(Message::new(Role::Assistant, heard));
+            self.interrupted.push(exchange.interrupted);
         }
     }
 
@@ -102,8 +121,17 @@ impl History {
     fn push_user(&mut self, text: &str) {
         match self.messages.last_mut() {
             Some(last) if last.role == Role::User => last.content = format!("{} {text}", last.content),
-            _ => self.messages.push(Message::new(Role::User, text)),
+            _ => {
+                self.messages.push(Message::new(Role::User, text));
+                self.interrupted.push(false);
+            }
         }
+    }
+
+    /// Forgets the first `count` messages.
+    fn drop_first(&mut self, count: usize) {
+        self.messages.drain(..count);
+        self.interrupted.drain(..count);
     }
 
     /// The messages to answer `user` with, at most `context_tokens - reply_tokens` as counted by
@@ -121,7 +149,8 @@ impl History {
         let end = longest_end(user, limits.context_tokens);
         if end.len() < user.len() {
             let before = user[..user.len() - end.len()].split_whitespace().count();
-            let messages = self.messages.drain(..).count();
+            let messages = self.messages.len();
+            self.drop_first(messages);
             let (prompt, words) = self.cut_user(end, room, limits, count_tokens)?;
             let trimmed = Some(Trimmed { messages, words: words + before });
             return Ok(Prompt { messages: prompt, trimmed });
@@ -141,7 +170,7 @@ impl History {
                 break;
             }
         }
-        self.messages.drain(..dropped);
+        self.drop_first(dropped);
         let kept = self.with(user, 0);
         if count_tokens(&kept) <= room {
             return Ok(Prompt { messages: kept, trimmed: Some(Trimmed { messages: dropped, words: 0 }) });
@@ -152,7 +181,11 @@ impl History {
 
     /// System prompt, history from message `start` on, `user`.
     fn with(&self, user: &str, start: usize) -> Vec<Message> {
-        let mut history = Self { system: self.system.clone(), messages: self.messages[start..].to_vec() };
+        let mut history = Self {
+            system: self.system.clone(),
+            messages: self.messages[start..].to_vec(),
+            interrupted: self.interrupted[start..].to_vec(),
+        };
         history.push_user(user);
         if !history.system.content.is_empty() {
             history.messages.insert(0, history.system);
@@ -282,9 +315,14 @@ mod tests {
         history.remember(&exchange("one", ""));
         history.remember(&Exchange { user: "two".into(), heard: "I was".into(), interrupted: true });
         let texts: Vec<_> = history.messages().iter().map(|m| (m.role, m.content.as_str())).collect();
-        assert_eq!(texts, [(Role::User, "one two"), (Role::Assistant, "I was…")]);
+        assert_eq!(texts, [(Role::User, "one two"), (Role::Assistant, "I was")]);
         history.remember(&Exchange { user: "stopped".into(), heard: "".into(), interrupted: true });
         assert_eq!(history.messages().last().unwrap().content, "…");
+        // A reply may end in an ellipsis of its own.
+        history.remember(&exchange("wait", "Well…"));
+        let stopped = |user: &str, heard: &str| Exchange { interrupted: true, ..exchange(user, heard) };
+        let said: Vec<_> = history.exchanges().collect();
+        assert_eq!(said, [stopped("one two", "I was"), stopped("stopped", ""), exchange("wait", "Well…")]);
         history.remember(&exchange("three", ""));
         let prompt = history.prompt("four", LIMITS, count).unwrap();
         assert_eq!(prompt.messages.last().unwrap().content, "three four");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::Samples;
 use super::super::conductor::Conductor;
 use super::super::history::{History, Trimmed};
-use super::super::message::{Event, Stage, TurnNumber};
+use super::super::message::{Event, Exchange, Stage, TurnNumber};
 use super::command::{Command, Key, Listening, Model, Signal};
 use super::dispatch::Dispatch;
 use super::hearing::Chunk;
@@ -18,7 +18,6 @@ use super::snapshot::{Entry, Level, MicrophoneState, Notice, NoticeKind, Readine
 use super::stages::CHUNK_SAMPLES;
 use super::workers::{Order, WriteJob};
 use crate::latency::{Clock, Metric, Reading};
-use crate::text::chat::Role;
 use crate::text::clauses::Clause;
 
 /// What the core is told.
@@ -492,20 +491,9 @@ fn differ(old: &Snapshot, new: &Snapshot) -> bool {
 
 /// What a history looks like.
 pub(super) fn entries_of(history: &History) -> Vec<Arc<Entry>> {
-    let mut entries = Vec::new();
-    let mut user: Arc<str> = "".into();
-    for message in history.messages() {
-        match message.role {
-            Role::Assistant => {
-                // An interrupted reply ends in this.
-                let text: Arc<str> = message.content.trim_end_matches('…').into();
-                let is_interrupted = text.len() < message.content.len();
-                let reply = ReplyText { heard_bytes: text.len(), text };
-                let user = std::mem::take(&mut user);
-                entries.push(Arc::new(Entry { turn: TurnNumber(0), user, reply, is_interrupted }));
-            }
-            _ => user = message.content.as_str().into(),
-        }
-    }
-    entries
+    let entry = |Exchange { user, heard, interrupted }: Exchange| {
+        let reply = ReplyText { heard_bytes: heard.len(), text: heard };
+        Arc::new(Entry { turn: TurnNumber(0), user, reply, is_interrupted: interrupted })
+    };
+    history.exchanges().map(entry).collect()
 }
