@@ -38,6 +38,11 @@ fn rows() {
 }
 
 #[test]
+fn large() {
+    hold_all(&cases::large::cases());
+}
+
+#[test]
 fn together() {
     hold_all(&cases::together::cases());
 }

@@ -10,10 +10,12 @@
 //! | [`sample`] | drawing tokens |
 //! | [`synthesis`] | transposed convolutions, norms over rows, snakes |
 //! | [`together`] | what a backend may do in one |
+//! | [`large`] | shapes for which a backend may have other kernels |
 //! | [`programs`] | several ops together: lifetimes, shared states, run-time lengths with a carry |
 
 pub mod attention;
 pub mod exact;
+pub mod large;
 pub mod products;
 pub mod programs;
 pub mod recurrent;
@@ -36,6 +38,7 @@ pub fn all() -> Vec<Case> {
         synthesis::cases(),
         programs::cases(),
         together::cases(),
+        large::cases(),
     ]
     .concat()
 }

@@ -120,7 +120,7 @@ fn sum_behind(graph: &Graph, product: usize) -> Option<(usize, Sum)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::GraphBuilder;
+    use crate::graph::{Direction, GraphBuilder};
 
     #[test]
     fn sums_behind_products_are_theirs_and_rows_are_quantised_once() {
@@ -162,5 +162,24 @@ mod tests {
         assert_eq!(fused.quantizes, [Some(1), None, None, Some(4), None]);
         assert_eq!(fused.quantizer, [None, Some(0), None, None, Some(3)]);
         assert_eq!(fused.owner, [0, 1, 1, 3, 4]);
+    }
+
+    #[test]
+    fn two_directions_of_one_sequence_walk_side_by_side() {
+        let mut g = GraphBuilder::new("both");
+        let n = g.symbol("n", 8);
+        let x = g.input_f32("x", n, 6);
+        let mut lstm = |x, direction, state| g.lstm(x, ["ih", "hh", "bi", "bh"], 4, direction, state);
+        let forward = lstm(x, Direction::Forward, None);
+        lstm(x, Direction::Backward, None);
+        // It has its own sequence; then both walk the same way; then one goes on from the last run.
+        lstm(forward, Direction::Forward, None);
+        lstm(forward, Direction::Forward, None);
+        lstm(forward, Direction::Forward, Some("h"));
+        let last = lstm(forward, Direction::Backward, None);
+        g.output("y", last);
+        let fused = fuse(&g.finish().unwrap());
+        assert_eq!(fused.first_direction, [None, Some(0), None, None, None, None]);
+        assert_eq!([0, 1, 2].map(|node| fused.elsewhere(node)), [Some(1), None, None]);
     }
 }
