@@ -146,6 +146,9 @@ struct RunState {
     staging: Option<wgpu::Buffer>,
 }
 
+/// Calls that are handed over at once while there are more: some hundred microseconds of the host's time.
+const AHEAD: usize = 96;
+
 /// Calls between two looks at the cancel token where software computes, which takes seconds for a prompt. A GPU is through with the whole run by then, and waiting for it would cost more than it saves.
 const PIECE: usize = 8;
 
@@ -309,6 +312,30 @@ impl WgpuProgram {
                 pass.dispatch(at, groups);
             }
         }
+    }
+
+    /// Hands over the calls that can be given up in pieces, so that a GPU begins while the others are encoded, and returns
+    /// how many these were; the last piece is left, for its submission costs nothing beside the rest's.
+    ///
+    /// # Errors
+    /// [`RunError::Cancelled`] in front of any piece.
+    fn begin(
+        &self,
+        states: &[wgpu::BindGroup],
+        lengths: &[usize],
+        cancel: Option<&CancelToken>,
+    ) -> Result<usize, RunError> {
+        let mut from = 0;
+        while from + AHEAD <= self.tentative {
+            if cancel.is_some_and(CancelToken::is_cancelled) {
+                return Err(RunError::Cancelled);
+            }
+            let mut encoder = self.new_encoder();
+            self.encode(&mut encoder, from..from + AHEAD, states, lengths);
+            self.device.queue.submit([encoder.finish()]);
+            from += AHEAD;
+        }
+        Ok(from)
     }
 
     /// Runs the calls that can be given up, a few at a time, and returns where the rest begins.
@@ -510,7 +537,7 @@ impl Program for WgpuProgram {
                 self.calls.len()
             }
             (None, Some(cancel)) => self.run_in_pieces(groups, run.lengths, cancel)?,
-            (None, None) => 0,
+            (None, None) => self.begin(groups, run.lengths, run.cancel)?,
         };
         let mut encoder = self.new_encoder();
         self.encode(&mut encoder, first..self.calls.len(), groups, run.lengths);
