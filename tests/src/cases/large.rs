@@ -9,7 +9,7 @@ use crate::case::{Case, Maker};
 use crate::compare::Tolerance;
 
 /// On either side of where rows become many, and of the edge of a large tile.
-const LENGTHS: &[&[usize]] = &[&[193], &[127], &[128], &[129], &[5]];
+const LENGTHS: &[&[usize]] = &[&[193], &[47], &[48], &[49], &[5]];
 const MOST: usize = 193;
 
 /// A sum of `k` products of activations to 2 and weights to 1.
@@ -87,7 +87,7 @@ fn conv(cases: &mut Vec<Case>) {
         let x = m.input(n, channels, channels == 48);
         let y = m.g.conv1d(x, "w", Some("b"), out, shape);
         m.output(y);
-        cases.push(m.runs(&[&[2 * MOST], &[255], &[256], &[130], &[40]]));
+        cases.push(m.runs(&[&[2 * MOST], &[95], &[96], &[48], &[40]]));
     }
 }
 

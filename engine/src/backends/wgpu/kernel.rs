@@ -85,7 +85,7 @@ pub(super) enum Work {
 /// share what they read.
 pub(super) const FEW_ROWS: usize = 4;
 /// From so many rows on, tiles are large.
-pub(super) const MANY_ROWS: usize = 128;
+pub(super) const MANY_ROWS: usize = 48;
 
 impl Work {
     /// Groups for the lengths of a run, as two factors within the device's limit.
