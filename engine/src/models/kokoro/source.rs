@@ -3,8 +3,9 @@
 //! Nine sines at multiples of the pitch (Wang et al. 2019, "Neural source-filter waveform models"), merged by a learned
 //! layer, with a little noise where the voice sounds and more where it does not; then a short-time Fourier transform as
 //! magnitudes and phases (Kaneko et al. 2022, iSTFTNet). The phase of the ninth harmonic reaches 10^5 radians within a
-//! sentence, where f32 has steps of 0.01: so this is plain Rust in f64 and no part of a program. It costs a few
-//! milliseconds, little beside the network's hundreds.
+//! sentence, where f32 has steps of 0.01: so this is plain Rust in f64 and no part of a program. A second of speech costs
+//! some 5 ms of one processor: little beside the network's hundreds, but as much as the network on a large GPU, so it is
+//! shared among up to four threads.
 //!
 //! The published code adds a normal number to each of the nine sines and merges them. Nine independent normals through
 //! one linear layer are one normal with the layer's length as deviation, so one is drawn; it comes from a seed, so that
@@ -12,6 +13,7 @@
 //! rounding.
 
 use std::f64::consts::TAU;
+use std::panic::resume_unwind;
 
 use crate::graph::step::random_bits;
 
@@ -42,70 +44,110 @@ pub(super) fn window() -> [f64; FFT] {
     std::array::from_fn(|n| 0.5 - 0.5 * (TAU * n as f64 / FFT as f64).cos())
 }
 
-/// Standard normals by the counter (Box and Muller 1958), two for each pair of uniforms.
-fn normals(seed: u64, count: usize) -> impl Iterator<Item = f64> {
+/// Standard normals by the counter (Box and Muller 1958), two for each pair of uniforms; from number `first` on, which is even.
+fn normals(seed: u64, first: usize) -> impl Iterator<Item = f64> {
     // The upper 24 bits, and a half so that it is never the logarithm of zero.
     let bits = move |i: usize| random_bits(seed as u32, (seed >> 32) as u32, i as u32) >> 8;
     let draw = move |i: usize| (f64::from(bits(i)) + 0.5) / 16_777_216.0;
-    (0..count.div_ceil(2))
-        .flat_map(move |i| {
-            let radius = (-2.0 * draw(2 * i).ln()).sqrt();
-            let (sin, cos) = (TAU * draw(2 * i + 1)).sin_cos();
-            [radius * cos, radius * sin]
-        })
-        .take(count)
+    (first / 2..).flat_map(move |i| {
+        let radius = (-2.0 * draw(2 * i).ln()).sqrt();
+        let (sin, cos) = (TAU * draw(2 * i + 1)).sin_cos();
+        [radius * cos, radius * sin]
+    })
 }
 
 /// Asks whether to stop, in front of so many operations.
-pub(super) type Stop<'a> = &'a dyn Fn(usize) -> bool;
+pub(super) type Stop<'a> = &'a (dyn Fn(usize) -> bool + Sync);
+
+/// Threads that share the work, at most.
+const MOST_THREADS: usize = 4;
+/// Pieces that a thread is worth.
+const PIECES: usize = 32;
+
+/// Fills pieces of `size` numbers, told the number of each; whether it came to the end.
+fn in_pieces<T: Send>(out: &mut [T], size: usize, fill: &(dyn Fn(usize, &mut [T]) -> bool + Sync)) -> bool {
+    let pieces = out.len().div_ceil(size);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(MOST_THREADS).min(pieces.div_ceil(PIECES)).max(1);
+    let each = pieces.div_ceil(threads).max(1);
+    let run = |first: usize, part: &mut [T]| {
+        part.chunks_mut(size).enumerate().all(|(i, piece)| fill(first + i, piece))
+    };
+    std::thread::scope(|scope| {
+        let mut parts = out.chunks_mut(each * size).enumerate();
+        let own = parts.next();
+        let others: Vec<_> = parts.map(|(i, part)| scope.spawn(move || run(i * each, part))).collect();
+        let is_done = own.is_none_or(|(_, part)| run(0, part));
+        // A panic goes on in this thread.
+        let rest = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        rest.fold(is_done, |all, one| all && one)
+    })
+}
+
+/// The turns of a harmonic within a piece: where it begins, and each sample's.
+#[derive(Clone, Copy, Default)]
+struct Turns {
+    first: f64,
+    each: f64,
+}
 
 /// The merged source: 300 samples for each pitch value (in Hz); none when it was stopped.
 pub(super) fn waveform(pitch_hz: &[f32], merge: &Merge, seed: u64, stop: Stop<'_>) -> Option<Vec<f64>> {
     let samples = pitch_hz.len() * PITCH_SAMPLES;
     let mut out = vec![0.0; samples];
-    for (h, &weight) in merge.weight.iter().enumerate() {
-        let turns: Vec<f64> = pitch_hz
-            .iter()
-            .map(|&f| {
-                let turn = f64::from(f) * (h + 1) as f64 / RATE_HZ as f64;
-                turn - turn.floor()
-            })
-            .collect();
-        // The phase in turns is known at the middle of each value's 300 samples and linear between them; in front of
-        // the first and behind the last it stands still.
-        let mut total = turns.first().copied().unwrap_or(0.0) * PITCH_SAMPLES as f64;
-        let level = f64::from(weight) * SINE_LEVEL;
-        let half = PITCH_SAMPLES / 2;
-        let still = |turns: f64| (TAU * turns.fract()).sin();
-        out.iter_mut().take(half).for_each(|s| *s += level * still(total));
-        for (i, &turn) in turns.iter().enumerate().skip(1) {
-            let (mut sin, mut cos) = (TAU * (total + turn / 2.0).fract()).sin_cos();
-            let (step_sin, step_cos) = (TAU * turn).sin_cos();
-            let from = i * PITCH_SAMPLES - half;
-            if stop(8 * PITCH_SAMPLES) {
-                return None;
-            }
-            for s in &mut out[from..from + PITCH_SAMPLES] {
+    if samples == 0 {
+        return Some(out);
+    }
+    // The phase in turns is known at the middle of each value's 300 samples and linear between them; in front of the first
+    // and behind the last it stands still.
+    let half = PITCH_SAMPLES / 2;
+    let mut pieces = vec![[Turns::default(); HARMONICS]; pitch_hz.len() + 1];
+    for h in 0..HARMONICS {
+        let turn = |f: f32| {
+            let turn = f64::from(f) * (h + 1) as f64 / RATE_HZ as f64;
+            turn - turn.floor()
+        };
+        let mut total = turn(pitch_hz[0]) * PITCH_SAMPLES as f64;
+        pieces[0][h] = Turns { first: total, each: 0.0 };
+        for (piece, &f) in pieces[1..].iter_mut().zip(&pitch_hz[1..]) {
+            let each = turn(f);
+            piece[h] = Turns { first: total + each / 2.0, each };
+            total += each * PITCH_SAMPLES as f64;
+        }
+        pieces[pitch_hz.len()][h] = Turns { first: total, each: 0.0 };
+    }
+    let length = merge.weight.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>().sqrt();
+    let fill = |first: usize, turns: &[Turns; HARMONICS], out: &mut [f64]| {
+        // Sines, and for each number a sine, a logarithm and a tangent.
+        if stop((8 * HARMONICS + 100) * out.len()) {
+            return false;
+        }
+        for (turns, &weight) in turns.iter().zip(&merge.weight) {
+            let level = f64::from(weight) * SINE_LEVEL;
+            let (mut sin, mut cos) = (TAU * turns.first.fract()).sin_cos();
+            let (step_sin, step_cos) = (TAU * turns.each).sin_cos();
+            for s in &mut *out {
                 *s += level * sin;
                 (sin, cos) = (sin * step_cos + cos * step_sin, cos * step_cos - sin * step_sin);
             }
-            total += turn * PITCH_SAMPLES as f64;
         }
-        let end = samples.saturating_sub(half);
-        out[end..].iter_mut().for_each(|s| *s += level * still(total));
-    }
-    let length = merge.weight.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>().sqrt();
-    for (t, (s, normal)) in out.iter_mut().zip(normals(seed, samples)).enumerate() {
-        // A sine, a logarithm and a tangent each.
-        if t % PITCH_SAMPLES == 0 && stop(100 * PITCH_SAMPLES) {
-            return None;
+        for (t, (s, normal)) in (first..).zip(out.iter_mut().zip(normals(seed, first))) {
+            let voiced = pitch_hz[t / PITCH_SAMPLES] > VOICED_HZ;
+            let (sines, noise) = if voiced { (*s, VOICED_NOISE) } else { (0.0, SINE_LEVEL / 3.0) };
+            *s = (sines + noise * length * normal + f64::from(merge.bias)).tanh();
         }
-        let voiced = pitch_hz[t / PITCH_SAMPLES] > VOICED_HZ;
-        let (sines, noise) = if voiced { (*s, VOICED_NOISE) } else { (0.0, SINE_LEVEL / 3.0) };
-        *s = (sines + noise * length * normal + f64::from(merge.bias)).tanh();
-    }
-    Some(out)
+        true
+    };
+    let (head, rest) = out.split_at_mut(half);
+    let (middle, tail) = rest.split_at_mut(samples - 2 * half);
+    let is_done = fill(0, &pieces[0], head)
+        && in_pieces(middle, PITCH_SAMPLES, &|i, out| fill(half + i * PITCH_SAMPLES, &pieces[i + 1], out))
+        && fill(samples - half, &pieces[pitch_hz.len()], tail);
+    is_done.then_some(out)
 }
+
+/// Frames that are transformed between two looks at whether to stop.
+const FRAMES: usize = 16;
 
 /// Magnitudes and phases `[samples / 5 + 1, 22]` of a signal mirrored at its ends; none when it was stopped.
 pub(super) fn spectrum(signal: &[f64], stop: Stop<'_>) -> Option<Vec<f32>> {
@@ -115,23 +157,18 @@ pub(super) fn spectrum(signal: &[f64], stop: Stop<'_>) -> Option<Vec<f32>> {
     }
     let window = window();
     let turn: [(f64, f64); FFT] = std::array::from_fn(|i| (TAU * i as f64 / FFT as f64).sin_cos());
-    let frames = signal.len() / HOP + 1;
-    let mut out = Vec::with_capacity(frames * 2 * BINS);
-    for frame in 0..frames {
-        if frame % 16 == 0 && stop(16 * BINS * (2 * FFT + 60)) {
-            return None;
-        }
+    let turns: [[(f64, f64); FFT]; BINS] =
+        std::array::from_fn(|k| std::array::from_fn(|i| turn[i * k % FFT]));
+    let transform = |frame: usize, out: &mut [f32]| {
         let first = (frame * HOP) as i64 - (FFT / 2) as i64;
         let x: [f64; FFT] = std::array::from_fn(|i| {
             let at = (first + i as i64).abs();
             let at = if at < n { at } else { 2 * (n - 1) - at };
             signal[at as usize] * window[i]
         });
-        let mut phases = [0.0; BINS];
-        for (k, phase) in phases.iter_mut().enumerate() {
+        for (k, turns) in turns.iter().enumerate() {
             let (mut re, mut im) = (0.0, 0.0);
-            for (i, &v) in x.iter().enumerate() {
-                let (sin, cos) = turn[i * k % FFT];
+            for (&v, &(sin, cos)) in x.iter().zip(turns) {
                 re += v * cos;
                 im -= v * sin;
             }
@@ -139,12 +176,22 @@ pub(super) fn spectrum(signal: &[f64], stop: Stop<'_>) -> Option<Vec<f32>> {
             if k == 0 || k == BINS - 1 {
                 im = 0.0;
             }
-            out.push(re.hypot(im) as f32);
-            *phase = im.atan2(re) as f32;
+            out[k] = re.hypot(im) as f32;
+            out[BINS + k] = im.atan2(re) as f32;
         }
-        out.extend(phases);
-    }
-    Some(out)
+    };
+    let frames = signal.len() / HOP + 1;
+    let mut out = vec![0.0; frames * 2 * BINS];
+    let is_done = in_pieces(&mut out, FRAMES * 2 * BINS, &|piece, out| {
+        if stop(FRAMES * BINS * (2 * FFT + 60)) {
+            return false;
+        }
+        for (i, out) in out.chunks_exact_mut(2 * BINS).enumerate() {
+            transform(piece * FRAMES + i, out);
+        }
+        true
+    });
+    is_done.then_some(out)
 }
 
 #[cfg(test)]
