@@ -32,6 +32,11 @@ fn gathered(row: i32, col: u32) -> f32 {
 
 fn gathered4(first: u32, tap: u32, g: Gather, col: u32) -> vec4<f32> {
     let row = i32(first) * g.stride + i32(tap) * g.dilation + g.shift;
+    if row >= 0 && row + 3 * g.stride < i32(p(N)) && col < p(X_COLS) {
+        let at = p(X) + u32(row) * p(X_STRIDE) + col;
+        let each = u32(g.stride) * p(X_STRIDE);
+        return vec4<f32>(load(at), load(at + each), load(at + 2u * each), load(at + 3u * each));
+    }
     return vec4<f32>(
         gathered(row, col),
         gathered(row + g.stride, col),
@@ -46,6 +51,9 @@ fn weights4(first: u32, tap: u32, g: Gather, col: u32) -> vec4<f32> {
     }
     let at = (tap * g.tap_step + g.tap_first) * p(X_COLS) + col;
     let last = g.outs - 1u;
+    if first + 3u <= last {
+        return vec4<f32>(weight1(first, at), weight1(first + 1u, at), weight1(first + 2u, at), weight1(first + 3u, at));
+    }
     return vec4<f32>(
         weight1(min(first, last), at),
         weight1(min(first + 1u, last), at),
