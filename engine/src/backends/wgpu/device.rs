@@ -187,6 +187,13 @@ impl Device {
         })
     }
 
+    /// Whether a workgroup may have 1024 threads and 32 KiB.
+    pub(super) fn has_wide_groups(&self) -> bool {
+        self.limits.max_compute_invocations_per_workgroup >= 1024
+            && self.limits.max_compute_workgroup_size_x >= 1024
+            && self.limits.max_compute_workgroup_storage_size >= 32 << 10
+    }
+
     /// The most bytes that one buffer and its binding can have.
     pub(super) fn most_bytes(&self) -> u64 {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)

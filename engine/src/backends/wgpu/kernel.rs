@@ -241,14 +241,16 @@ const WIDE: &str = include_str!("wide.wgsl");
 /// The source of a module that has no variants.
 pub(super) fn family_source(family: &str) -> String {
     use Reads::{Four, One};
-    let lstm = |threads: &str| {
-        source(Four, One, &[&format!("const THREADS: u32 = {threads};\n"), include_str!("lstm.wgsl")])
-    };
+    let threads = |threads: &str| format!("const THREADS: u32 = {threads};\n");
+    let lstm = |count| source(Four, One, &[&threads(count), include_str!("lstm.wgsl")]);
+    let norm = |count| source(One, One, &[&threads(count), include_str!("instance_norm.wgsl")]);
     match family {
         "rows" => source(One, One, &[WIDE, include_str!("rows.wgsl")]),
         "products" => source(One, One, &[WIDE, TILE, TILE_LARGE, include_str!("products.wgsl")]),
         "cache" => source(One, One, &[include_str!("cache.wgsl")]),
         "attention" => source(One, Four, &[WIDE, include_str!("attention.wgsl")]),
+        "instance_norm" => norm("256u"),
+        "instance_norm.1024" => norm("1024u"),
         "lstm" => lstm("256u"),
         "lstm.1024" => lstm("1024u"),
         _ => source(One, One, &[include_str!("sample.wgsl")]),

@@ -222,10 +222,7 @@ impl Compiler<'_> {
             weights[2 * i] = Some(self.columns(*w_hh)?);
             weights[2 * i + 1] = self.maybe_plain(*b_hh)?;
         }
-        let limits = &self.device.limits;
-        let is_wide = limits.max_compute_invocations_per_workgroup >= 1024
-            && limits.max_compute_workgroup_storage_size >= 32 << 10;
-        let family = if is_wide { "lstm.1024" } else { "lstm" };
+        let family = if self.device.has_wide_groups() { "lstm.1024" } else { "lstm" };
         let kernel = plain(self.device, family, "lstm").map_err(|e| self.error(e))?;
         let directions = 1 + usize::from(first.is_some());
         let walk = Call::new(kernel, words(x, self.place(y), &own), Work::Groups(1.into(), directions));

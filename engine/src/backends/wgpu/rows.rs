@@ -112,7 +112,11 @@ impl Compiler<'_> {
             Op::InstanceNorm { eps } => {
                 let [gain, bias] = [1, 2].map(|i| Word::size(self.place(node.inputs[i]).offset));
                 let work = Work::Groups(1.into(), self.place(x).cols.div_ceil(NORM_COLUMNS));
-                one(self.row_call("instance_norm", x, y, &[gain, bias, Word::float(eps)], work))
+                let wide = self.device.has_wide_groups();
+                let family = if wide { "instance_norm.1024" } else { "instance_norm" };
+                let kernel = plain(self.device, family, "instance_norm")?;
+                let words = words(self.place(x), self.place(y), &[gain, bias, Word::float(eps)]);
+                Ok(vec![Call::new(kernel, words, work)])
             }
             Op::LastRows => one(self.each_number("last_rows", x, y, &[Word::PerSlot(rows, slots)])),
             Op::Advance => {

@@ -55,49 +55,6 @@ fn layer_norm(t: Thread) {
     }
 }
 
-// Sums over the 32 rows of each of a workgroup's 8 columns, for all of them.
-fn sum_rows(local: u32, v: f32) -> f32 {
-    workgroupBarrier();
-    shared_256[local] = v;
-    workgroupBarrier();
-    for (var step = 128u; step >= 8u; step /= 2u) {
-        if local < step {
-            shared_256[local] += shared_256[local + step];
-        }
-        workgroupBarrier();
-    }
-    return shared_256[local % 8u];
-}
-
-// One workgroup for 8 columns, 32 rows at a time. 7, 8: first words of gain and bias, 9: eps.
-@compute @workgroup_size(256)
-fn instance_norm(t: Thread) {
-    let col = group_index(t) * 8u + t.local % 8u;
-    let is_there = col < p(X_COLS);
-    let n = select(0u, p(N), is_there);
-    let x = p(X) + col;
-    let count = f32(max(p(N), 1u));
-    var sum = 0.0;
-    for (var row = t.local / 8u; row < n; row += 32u) {
-        sum += load(x + row * p(X_STRIDE));
-    }
-    let mean = sum_rows(t.local, sum) / count;
-    sum = 0.0;
-    for (var row = t.local / 8u; row < n; row += 32u) {
-        let d = load(x + row * p(X_STRIDE)) - mean;
-        sum += d * d;
-    }
-    let inv = 1.0 / sqrt(sum_rows(t.local, sum) / count + pf(9u));
-    if !is_there {
-        return;
-    }
-    let gain = load(p(7u) + col);
-    let bias = load(p(8u) + col);
-    for (var row = t.local / 8u; row < n; row += 32u) {
-        store(p(Y) + row * p(Y_STRIDE) + col, (load(x + row * p(X_STRIDE)) - mean) * inv * gain + bias);
-    }
-}
-
 // Four columns a thread. 7: columns of a group, 8: eps, 9: whether to quantise whole rows too, 10, 11: where to, integers
 // and scales.
 @compute @workgroup_size(256)

@@ -441,8 +441,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let families = ["rows", "products", "cache", "attention", "lstm", "lstm.1024", "sample"]
-            .map(|f| (f.to_owned(), family_source(f)));
+        let wide = ["instance_norm", "instance_norm.1024", "lstm", "lstm.1024"];
+        let families = ["rows", "products", "cache", "attention", "sample"].into_iter().chain(wide);
+        let families: Vec<_> = families.map(|f| (f.to_owned(), family_source(f))).collect();
         let types = TensorType::ALL.map(|ty| (ty.to_string(), linear_source(ty, Lanes::ANY)));
         let measure = ("measure".to_owned(), include_str!("measure.wgsl").to_owned());
         let failures: Vec<String> = families
