@@ -5,7 +5,7 @@
 //! magnitudes and phases (Kaneko et al. 2022, iSTFTNet). The phase of the ninth harmonic reaches 10^5 radians within a
 //! sentence, where f32 has steps of 0.01: so this is plain Rust in f64 and no part of a program. A second of speech costs
 //! some 5 ms of one processor: little beside the network's hundreds, but as much as the network on a large GPU, so it is
-//! shared among up to four threads.
+//! shared among up to eight threads.
 //!
 //! The published code adds a normal number to each of the nine sines and merges them. Nine independent normals through
 //! one linear layer are one normal with the layer's length as deviation, so one is drawn; it comes from a seed, so that
@@ -60,9 +60,9 @@ fn normals(seed: u64, first: usize) -> impl Iterator<Item = f64> {
 pub(super) type Stop<'a> = &'a (dyn Fn(usize) -> bool + Sync);
 
 /// Threads that share the work, at most.
-const MOST_THREADS: usize = 4;
+const MOST_THREADS: usize = 8;
 /// Pieces that a thread is worth.
-const PIECES: usize = 32;
+const PIECES: usize = 16;
 
 /// Fills pieces of `size` numbers, told the number of each; whether it came to the end.
 fn in_pieces<T: Send>(out: &mut [T], size: usize, fill: &(dyn Fn(usize, &mut [T]) -> bool + Sync)) -> bool {
