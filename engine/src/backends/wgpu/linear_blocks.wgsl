@@ -170,7 +170,7 @@ fn input4(row: u32, k: u32) -> vec4<f32> {
 }
 
 // Many rows; parameters as above.
-@compute @workgroup_size(64)
+@compute @workgroup_size(256)
 fn tile_f32(t: Thread) {
     let origin = tile_origin(t, p(11u));
     let sum = tile_product(t.local, origin, p(X_COLS));

@@ -53,7 +53,7 @@ fn few(t: Thread) {
 }
 
 // Many rows; parameters as above.
-@compute @workgroup_size(64)
+@compute @workgroup_size(256)
 fn tile(t: Thread) {
     let origin = tile_origin(t, p(11u));
     let sum = tile_product(t.local, origin, p(X_COLS));

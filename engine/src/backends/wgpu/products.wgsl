@@ -87,7 +87,7 @@ fn input4(r: u32, k: u32) -> vec4<f32> {
 }
 
 // The same for many rows, without groups and carry: 13 is 0, or a tile would add something.
-@compute @workgroup_size(64)
+@compute @workgroup_size(256)
 fn conv1d_tile(t: Thread) {
     let outs = p(Y_STRIDE);
     let origin = tile_origin(t, outs);
