@@ -237,15 +237,17 @@ pub(super) const TILE: &str = include_str!("tile.wgsl");
 pub(super) const TILE_LARGE: &str = include_str!("tile_large.wgsl");
 /// What workgroups of 256 share.
 const WIDE: &str = include_str!("wide.wgsl");
+/// Functions of gates and activations.
+const SIGMOID: &str = include_str!("sigmoid.wgsl");
 
 /// The source of a module that has no variants.
 pub(super) fn family_source(family: &str) -> String {
     use Reads::{Four, One};
     let threads = |threads: &str| format!("const THREADS: u32 = {threads};\n");
-    let lstm = |count| source(Four, One, &[&threads(count), include_str!("lstm.wgsl")]);
+    let lstm = |count| source(Four, One, &[&threads(count), SIGMOID, include_str!("lstm.wgsl")]);
     let norm = |count| source(One, One, &[&threads(count), include_str!("instance_norm.wgsl")]);
     match family {
-        "rows" => source(One, One, &[WIDE, include_str!("rows.wgsl")]),
+        "rows" => source(One, One, &[WIDE, SIGMOID, include_str!("rows.wgsl")]),
         "products" => source(One, One, &[WIDE, TILE, TILE_LARGE, include_str!("products.wgsl")]),
         "cache" => source(One, One, &[include_str!("cache.wgsl")]),
         "attention" => source(One, Four, &[WIDE, include_str!("attention.wgsl")]),
